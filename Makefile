@@ -61,9 +61,9 @@ demo-topologies: need-demo venv brokers ## A chain, links both ways and two sour
 	@$(BIN)/python -m demo.topologies $(DEMO_ARGS)
 
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the next eight (PYTEST_ARGS="-k name" for some)
+test: need-test venv brokers toxiproxy ## Run every test but those of the next nine (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \
-		--ignore=tests/pages --ignore=tests/bench --ignore=tests/carry $(PYTEST_ARGS)
+		--ignore=tests/pages --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration $(PYTEST_ARGS)
 
 .PHONY: test-bench
 test-bench: need-test venv brokers ## Run every load of the bench in small
@@ -84,6 +84,10 @@ test-links: need-test venv brokers toxiproxy ## Run the tests of links: their li
 .PHONY: test-carry
 test-carry: need-test venv brokers ## Run the tests of what comes along with clients: rights, users, quotas, groups, schemas
 	@$(PYTEST) tests/carry $(PYTEST_ARGS)
+
+.PHONY: test-migration
+test-migration: need-test venv brokers ## Run the tests of migrations as one thing: discovered, carried out, told
+	@$(PYTEST) tests/migration tests/unit/migration $(PYTEST_ARGS)
 
 .PHONY: test-spark
 test-spark: need-demo venv brokers ## Run the tests of the Spark jobs

@@ -5,12 +5,14 @@ from __future__ import annotations
 from gateway.control_parts import ControlParts
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.groups.reports import GroupReports, Lags
+from gateway.migration.ready import ReadinessCheck
 from gateway.operations.partners import TopicPromoter
 from gateway.operations.sources import LinkHealth
 from gateway.state.link_config import parse
+from gateway.state.migration_records import MigrationRecord
 from gateway.state.mirror_states import shown
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
-from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, LinkNumbers, MirrorNumbers
+from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, LinkNumbers, MigrationNumbers, MirrorNumbers
 from gateway.topics.auto_create import AutoCreate
 from gateway.topics.catch_up import CatchUps
 from gateway.topics.mirrors import Mirrors
@@ -28,6 +30,7 @@ class ControlNumbersReader:
         auto_create: AutoCreate,
         promoter: TopicPromoter,
         reports: GroupReports,
+        readiness: ReadinessCheck,
     ) -> None:
         self._store = parts.records.store
         self._engine = parts.engine
@@ -43,6 +46,7 @@ class ControlNumbersReader:
         self._auto_create = auto_create
         self._promoter = promoter
         self._reports = reports
+        self._readiness = readiness
 
     def read(self) -> ControlNumbers:
         """Of all links, mirror topics and mirror groups."""
@@ -52,6 +56,15 @@ class ControlNumbersReader:
             mirrors=[self._mirror(mirror) for mirror in store.mirrors.values()],
             groups=[self._group(link, name, group) for (link, name), group in store.groups.items()],
             link_numbers=[self._link(link) for link in store.links.values()],
+            migrations=[self._migration(record) for record in store.migrations.values()],
+        )
+
+    def _migration(self, record: MigrationRecord) -> MigrationNumbers:
+        return MigrationNumbers(
+            migration=record.name,
+            link=record.link,
+            state=record.state.value,
+            readiness=self._readiness.last.get(record.name, {}),
         )
 
     def shown(self, mirror: MirrorRecord) -> MirrorState:

@@ -7,7 +7,7 @@ argument.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gateway.access.quotas import Quotas
 from gateway.access.users import Users
@@ -20,6 +20,13 @@ from gateway.links.checks import LinkChecks
 from gateway.links.links import Links
 from gateway.links.running import RunningLinks
 from gateway.links.update import LinkUpdates
+from gateway.migration.carry_out import CarryOut
+from gateway.migration.history import MirrorHistory
+from gateway.migration.migrations import Migrations
+from gateway.migration.promote_sets import InTwoSteps
+from gateway.migration.ready import ReadinessCheck
+from gateway.migration.run import MigrationRun
+from gateway.migration.world_reader import WorldReader
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.topics.auto_create import AutoCreate
 from gateway.topics.catch_up import CatchUps
@@ -247,3 +254,50 @@ def groups(parts: ControlParts, promoter: GroupPromoter, reports: GroupReports) 
         reports=reports,
         locks=parts.locks,
     )
+
+
+# -- migrations ------------------------------------------------------------------------------------------------------
+
+
+def migrations(
+    parts: ControlParts, mirrors: Mirrors, groups: Groups, promoter: GroupPromoter, reports: GroupReports
+) -> tuple[Migrations, MigrationRun, ReadinessCheck, MirrorHistory]:
+    """What is made and shown of migrations, what carries them out, and how ready they are."""
+    world = WorldReader(
+        records=parts.records,
+        views=parts.views,
+        mirrors=mirrors,
+        gates=parts.gates,
+        reports=reports,
+        waits_for=promoter.waits_for,
+        clock=parts.clock,
+    )
+    history = MirrorHistory(parts.records.store.mirrors, parts.engine.status)
+    check = ReadinessCheck(
+        records=parts.records,
+        views=parts.views,
+        target=parts.target,
+        world=world,
+        mirrors=mirrors,
+        groups=groups,
+        acls=parts.acl_sync,
+        history=history,
+    )
+    made = Migrations(records=parts.records, world=world, scores=check.scores)
+
+    async def readers(link: str, topics: Sequence[str]) -> Sequence[str]:
+        sources = [parts.records.mirror(link, topic).source_topic for topic in topics]
+        return await unpromoted_groups(parts.records.store, parts.sources, parts.records.link(link), sources)
+
+    carry_out = CarryOut(
+        records=parts.records,
+        mirrors=mirrors,
+        groups=groups,
+        sets=InTwoSteps(mirrors, groups, readers),
+        pauses=parts.pauses_seen,
+        clock=parts.clock,
+    )
+    run = MigrationRun(
+        records=parts.records, migrations=made, carry_out=carry_out, background=parts.background, clock=parts.clock
+    )
+    return made, run, check, history

@@ -38,6 +38,7 @@ from gateway.groups.offset_sync import OffsetSync
 from gateway.groups.offsets import GroupOffsets, GroupTools
 from gateway.groups.promote import GroupPromotions
 from gateway.groups.reports import GroupReports
+from gateway.migration.pauses import PausesSeen
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
@@ -104,6 +105,7 @@ class ControlParts:
         self.deleted = DeletedMirrors()
         self.drift = ConfigDrift(host.wall_ms, self.deleted)
         self.tasks = LinkTasks(host.wall_ms)
+        self.pauses_seen = PausesSeen(host.monotonic)
         self.acl_sync = AclSync(
             records=self.records,
             sources=sources,
@@ -156,6 +158,11 @@ def topic_promoter(
         on_pause_ended: told (link, "stopped" or "aborted", seconds that writes were paused).
     """
     clock, ends = clock or parts.clock, ends or NetSourceEnds(parts.sources)
+
+    def pause_ended(link: str, outcome: str, seconds: float) -> None:
+        parts.pauses_seen.ended(link, outcome, seconds)
+        on_pause_ended(link, outcome, seconds)
+
     tools = PromoteTools(
         records=parts.records,
         engine=parts.engine,
@@ -171,7 +178,7 @@ def topic_promoter(
         ends=ends,
         target_ends=target_ends or NetTargetEnds(parts.target),
         limits=limits,
-        on_pause_ended=on_pause_ended,
+        on_pause_ended=pause_ended,
         go_on=go_on,
         clock=clock,
         sleep=sleep,

@@ -17,6 +17,7 @@ from gateway.control_operations import (
     engine_events,
     groups,
     link_operations,
+    migrations,
     mirror_creator,
     mirror_deletion,
     mirror_repair,
@@ -30,6 +31,11 @@ from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.reversals import Reversals
 from gateway.errors import ControlError
 from gateway.groups.reports import GroupReports
+from gateway.migration.discovery import Discovery
+from gateway.migration.history import SAMPLE_EVERY_S
+from gateway.migration.ready import JUDGE_EVERY_S
+from gateway.migration.reports import MigrationReports
+from gateway.migration.run import LOOK_EVERY_S as MIGRATIONS_EVERY_S
 from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
@@ -108,11 +114,22 @@ class ControlService:
         self.mirror_repair = mirror_repair(parts, creator)
         self.dry_runs = DryRuns(records=parts.records, promotes=self.promote_plans, failbacks=failbacks)
         self.groups = groups(parts, group_promoter, group_reports)
+        self.migrations, self._migration_run, self.readiness, self._history = migrations(
+            parts, self.mirrors, self.groups, group_promoter, group_reports
+        )
+        self.migration_reports = MigrationReports(
+            records=parts.records,
+            target=parts.target,
+            migrations=self.migrations,
+            mirrors=self.mirrors,
+            readiness=self.readiness,
+        )
         self.events = engine_events(parts)
         self.auto_create = auto_create(parts, creator)
         self.acl_sync = parts.acl_sync
         self.schema_sync = parts.schema_sync
         self.schema_check = SchemaCheck(records=parts.records, target=parts.target, sync=parts.schema_sync)
+        self.discovery = Discovery(records=parts.records, views=parts.views)
         self.access_check = AccessCheck(records=parts.records, views=parts.views, target=parts.target)
         self.users, self.quotas = users_and_quotas(parts)
         self._copy_watch = copy_watch(parts)
@@ -125,6 +142,7 @@ class ControlService:
             auto_create=self.auto_create,
             promoter=topic_promoter,
             reports=group_reports,
+            readiness=self.readiness,
         )
 
     def restore(self) -> None:
@@ -166,6 +184,9 @@ class ControlService:
         every(_TICK_S, self.auto_create.run_due, "auto-create")
         every(_TICK_S, self.acl_sync.run_due, "ACL sync")
         every(_TICK_S, self.schema_sync.run_due, "schema sync")
+        every(MIGRATIONS_EVERY_S, self._migration_run.run_due, "migrations")
+        every(SAMPLE_EVERY_S, self._history.look, "history of mirrors")
+        every(JUDGE_EVERY_S, self.readiness.look, "readiness of migrations")
 
     def target_cluster_id(self) -> str:
         """Of the cluster that all links lead to."""

@@ -19,6 +19,7 @@ from gateway.api import (
     link_schemas,
     link_users,
     links,
+    migrations,
     mirror_changes,
     mirrors,
     status,
@@ -58,6 +59,8 @@ def create_app(
     app.include_router(link_users.router(plane))
     app.include_router(link_schemas.router(plane))
     app.include_router(groups.router(plane))
+    app.include_router(migrations.reading_router(plane))
+    app.include_router(migrations.router(plane))
     for confluents in confluent.routers(plane):
         app.include_router(confluents)
     app.include_router(status.router(lambda: plane().status(), metrics, listeners))

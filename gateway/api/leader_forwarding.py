@@ -200,11 +200,11 @@ def base_of(scope: Scope) -> str:
 
 
 def _authorised(app: App, caller: Caller) -> App:
-    """The application, for this caller: the role is looked up by the path that the application itself goes by."""
+    """The application, for this caller, whom it is told: the role is looked up by the path that it goes by itself."""
 
     async def call(scope: Scope, receive: Callable[[], Awaitable[Any]], send: Any) -> None:
         no = refusal(caller, scope["method"], scope["path"])
-        await (app if no is None else _refusal(*no))(scope, receive, send)
+        await (app if no is None else _refusal(*no))({**scope, CALLER: caller}, receive, send)
 
     return call
 

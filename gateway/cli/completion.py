@@ -35,6 +35,11 @@ def groups(ctx: typer.Context, incomplete: str) -> list[str]:
     return _below_link(ctx, "groups", "group", incomplete)
 
 
+def migrations(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Migrations of the fleet."""
+    return _names(ctx, "/v3/migrations", "migration", incomplete)
+
+
 def gateways(ctx: typer.Context, incomplete: str) -> list[str]:
     """Gateways of the fleet."""
     return _names(ctx, "/v3/gateways", "name", incomplete)

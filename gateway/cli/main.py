@@ -14,11 +14,14 @@ from gateway.cli import (
     link,
     link_acls,
     link_schemas,
+    migration,
+    migration_file,
     mirror,
     mirror_back,
     mirror_candidates,
     mirror_changes,
     quotas,
+    report,
     serve,
     users,
 )
@@ -38,6 +41,9 @@ app.add_typer(group.app, name="group")
 app.add_typer(access.app, name="access")
 app.add_typer(users.app, name="users")
 app.add_typer(quotas.app, name="quotas")
+migration_file.register(migration.app)
+app.add_typer(migration.app, name="migration")
+app.add_typer(report.app, name="report")
 app.add_typer(gateway.app, name="gateway")
 app.add_typer(typer.Typer(cls=job.LazyJobs, help=job.HELP, no_args_is_help=True), name="job")
 app.add_typer(dev.app, name="dev")

@@ -1,9 +1,9 @@
 """`--watch`: a command that only shows something, again and again until Ctrl-C.
 
-Every command named `list` or `describe` has it, without naming it: `ApiTyper` in `connection.py` adds it. On a terminal
-each look takes the place of the one before. In a pipe they follow one another: tables with an empty line in between,
-YAML documents with `---`, JSON documents as they are. Ctrl-C ends it with 0. A gateway that refuses, or is not there
-any more, ends it with the exit code of that.
+Every command named `list`, `describe` or `status` has it, without naming it: `ApiTyper` in `connection.py` adds it. On
+a terminal each look takes the place of the one before. In a pipe they follow one another: tables with an empty
+line in between, YAML documents with `---`, JSON documents as they are. Ctrl-C ends it with 0. A gateway that refuses,
+or is not there any more, ends it with the exit code of that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-WATCHED: Final = ("list", "describe")
+WATCHED: Final = ("list", "describe", "status")
 OPTIONS: Final[dict[str, Any]] = {
     "watch": Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again, until Ctrl-C.")],
     "every": Annotated[

@@ -45,7 +45,7 @@ class MemberView:
     """A member of a group. `assigned` is topic -> partitions it has; `subscribed` what it asks for by name.
 
     Both are empty where the group's protocol is not the consumers' own. `subscribed_regex` is the pattern of a
-    KIP-848 member that subscribes by one.
+    KIP-848 member that subscribes by one. `assignment`: as a classic group's coordinator has it, whatever the protocol.
     """
 
     member_id: str
@@ -55,6 +55,7 @@ class MemberView:
     subscribed: frozenset[str] = frozenset()
     subscribed_regex: str = ""
     assigned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    assignment: bytes = field(default=b"", compare=False, repr=False)
 
     @property
     def topics(self) -> frozenset[str]:
@@ -67,7 +68,8 @@ class GroupView:
     """A group, described. `state` has Kafka's name; `Dead` is a group that does not exist.
 
     `type` is `classic`, `consumer` (KIP-848), `share` (KIP-932) or `streams` (KIP-1071); `protocol_type` is `consumer`
-    for consumers of the first two, `connect` and the like for others. Of a streams group, `topology_epoch`: of its
+    for consumers of the first two, `connect` and the like for others. `protocol`: of a classic group, the assignor that
+    its members agreed on, such as `range`, or `stream` of Kafka Streams. Of a streams group, `topology_epoch`: of its
     topology; `internal`: topics that the application makes for itself, to repartition and to keep its state.
     """
 
@@ -78,6 +80,7 @@ class GroupView:
     members: tuple[MemberView, ...] = ()
     topology_epoch: int = -1
     internal: frozenset[str] = frozenset()
+    protocol: str = ""
 
     @property
     def topics(self) -> frozenset[str]:
@@ -241,6 +244,7 @@ async def _describe_classic(cluster: Cluster, group: str, timeout_s: float) -> G
             instance_id=member.group_instance_id,
             subscribed=_subscribed(member.member_metadata) if ours else frozenset(),
             assigned=_assigned(member.member_assignment) if ours else {},
+            assignment=bytes(member.member_assignment or b""),
         )
         for member in described.members
     )
@@ -250,6 +254,7 @@ async def _describe_classic(cluster: Cluster, group: str, timeout_s: float) -> G
         type="classic",
         protocol_type=described.protocol_type,
         members=members,
+        protocol=described.protocol_data or "",
     )
 
 

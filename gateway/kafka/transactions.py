@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import BrokerError, UnsupportedVersion
@@ -21,6 +21,57 @@ from protocol.messages import DescribeTransactionsRequest, ListTransactionsReque
 UNENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """States behind which a marker may come. What a broker does not know it names, and leaves out."""
 _AT_ONCE: Final = 1_000  # transactional ids in a request
+
+
+class Transaction(NamedTuple):
+    """A transactional id as its coordinator describes it.
+
+    `state`: Kafka's word. `partitions`: topic -> partitions of the present transaction that have no marker yet, with
+    those of `__consumer_offsets` among them; empty when it is complete. `started_ms`: wall clock of the coordinator, -1
+    while nothing is open. `timeout_ms`: after which its coordinator aborts it.
+    """
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    started_ms: int
+    timeout_ms: int
+    partitions: Mapping[str, tuple[int, ...]]
+
+    @property
+    def is_unended(self) -> bool:
+        """A marker may come yet."""
+        return self.state in UNENDED
+
+
+async def all_transactions(cluster: Cluster, timeout_s: float, *, unended_only: bool = False) -> Sequence[Transaction]:
+    """Every transactional id that the cluster shows the caller, in order, complete ones too unless `unended_only`.
+
+    Raises:
+        UnsupportedVersion: before Kafka 3.0.
+        ClusterUnavailable: a broker does not answer in time: the list would not be whole.
+        BrokerError: a broker refuses.
+    """
+    nodes, states = tuple(cluster.view.brokers), UNENDED if unended_only else ()
+    listed = await asyncio.gather(*(_listed(cluster, node, states, timeout_s) for node in nodes))
+    asked = [
+        _states(cluster, node, ids[at : at + _AT_ONCE], timeout_s)
+        for node, ids in zip(nodes, listed, strict=True)
+        for at in range(0, len(ids), _AT_ONCE)
+    ]
+    found = [_transaction(one) for some in await asyncio.gather(*asked) for one in some]
+    return sorted(found, key=lambda one: one.transactional_id)
+
+
+def _transaction(one: Any) -> Transaction:
+    return Transaction(
+        transactional_id=one.transactional_id,
+        state=one.transaction_state,
+        producer_id=one.producer_id,
+        started_ms=one.transaction_start_time_ms,
+        timeout_ms=one.transaction_timeout_ms,
+        partitions={topic.topic: tuple(topic.partitions) for topic in one.topics},
+    )
 
 
 async def unended_transactions(
@@ -66,7 +117,12 @@ async def unended_at(cluster: Cluster, node: int, timeout_s: float) -> Sequence[
         ClusterUnavailable, BrokerError: as `unended_transactions`; also when it refuses for good.
         UnsupportedVersion: before Kafka 3.0.
     """
-    request = ListTransactionsRequest(state_filters=list(UNENDED), producer_id_filters=[])
+    return await _listed(cluster, node, UNENDED, timeout_s)
+
+
+async def _listed(cluster: Cluster, node: int, states: Sequence[str], timeout_s: float) -> Sequence[str]:
+    """In these states, or in any where none is named."""
+    request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=[])
     answer = await cluster.request(request, node_id=node, cap=0, timeout_s=timeout_s)
     if answer.error_code:
         raise BrokerError(answer.error_code, f"ListTransactions of broker {node}: {error_name(answer.error_code)}")
@@ -77,15 +133,24 @@ async def _described(
     cluster: Cluster, node: int, transactional_ids: Sequence[str], timeout_s: float
 ) -> Mapping[str, frozenset[str]]:
     """Transactional id -> topics. Without those that were completed and forgotten meanwhile."""
+    described = await _states(cluster, node, transactional_ids, timeout_s)
+    return {
+        one.transactional_id: frozenset(topic.topic for topic in one.topics)
+        for one in described
+        if one.transaction_state in UNENDED
+    }
+
+
+async def _states(cluster: Cluster, node: int, transactional_ids: Sequence[str], timeout_s: float) -> Sequence[Any]:
+    """As the broker answers, without those that it knows no more."""
     request = DescribeTransactionsRequest(transactional_ids=list(transactional_ids))
     answer = await cluster.request(request, node_id=node, cap=0, timeout_s=timeout_s)
-    found: dict[str, frozenset[str]] = {}
+    found = []
     for one in answer.transaction_states:
         if one.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             continue
         if one.error_code:
             what = f"DescribeTransactions of {one.transactional_id!r}: {error_name(one.error_code)}"
             raise BrokerError(one.error_code, what)
-        if one.transaction_state in UNENDED:
-            found[one.transactional_id] = frozenset(topic.topic for topic in one.topics)
+        found.append(one)
     return found

@@ -127,6 +127,7 @@ class LeaderTerm:
             on_create_ended=dependencies.metrics.create_ended,
         )
         self.gateways = Gateways(fleet.me.name, dependencies.store, term.registry, dependencies.mirrors.mirrored)
+        self.service.readiness.gateways = self.gateways.list
 
     async def start(self) -> None:
         """Take over what the records say is under way."""

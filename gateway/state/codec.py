@@ -20,6 +20,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from gateway.state.acl_records import AclRecord
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
+from gateway.state.migration_records import MigrationRecord
 from gateway.state.per_partition import of_this_version, with_copy_ends
 from gateway.state.records import (
     GroupRecord,
@@ -45,6 +46,7 @@ Record = (
     | OriginRecord
     | AclRecord
     | SchemaRecord
+    | MigrationRecord
 )
 
 _KINDS: Mapping[str, type[Record]] = {
@@ -58,7 +60,9 @@ _KINDS: Mapping[str, type[Record]] = {
     "origin": OriginRecord,
     "acl": AclRecord,
     "schema": SchemaRecord,
+    "migration": MigrationRecord,
 }
+_KIND_OF: Mapping[type[Record], str] = {kind: name for name, kind in _KINDS.items()}
 
 
 _PARTS: Mapping[str, type[MirrorCutover | MirrorFailback]] = {"cutover": MirrorCutover, "failback": MirrorFailback}
@@ -77,24 +81,20 @@ class StateFormatError(ValueError):
 
 def key_of(record: Record) -> str:
     """The state topic key: `link/NAME`, `mirror/LINK/TOPIC`, `group/LINK/GROUP`, `port/NODE`, `sequence/NAME`,
-    `gateway/NAME`, `fleet`, `origin/LINK_ID`, `acl/LINK/RESOURCE_TYPE/PATTERN_TYPE/NAME`,
-    `schema/LINK/SUBJECT`.
+    `gateway/NAME`, `fleet`, `origin/LINK_ID`, `acl/LINK/RESOURCE_TYPE/PATTERN_TYPE/NAME`, `schema/LINK/SUBJECT`,
+    `migration/NAME`.
 
     Link and topic names hold no slash; a group and a subject may, so they come last.
     """
     match record:
-        case LinkRecord(name=name):
-            return f"link/{name}"
+        case LinkRecord() | SequenceRecord() | GatewayRecord() | MigrationRecord():
+            return f"{_KIND_OF[type(record)]}/{record.name}"
         case MirrorRecord(link=link, mirror_topic=topic):
             return f"mirror/{link}/{topic}"
         case GroupRecord(link=link, group=group):
             return f"group/{link}/{group}"
         case PortRecord(node_id=node_id):
             return f"port/{node_id}"
-        case SequenceRecord(name=name):
-            return f"sequence/{name}"
-        case GatewayRecord(name=name):
-            return f"gateway/{name}"
         case FleetRecord():
             return "fleet"
         case OriginRecord(link_id=link_id):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat
+from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
 from gateway.state.acl_records import AclRecord
 from gateway.state.codec import Record
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
+from gateway.state.migration_records import MigrationRecord
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, OriginRecord, SequenceRecord
 from gateway.state.schema_records import SchemaRecord
 
@@ -44,7 +47,8 @@ class StateViews:
     (link, group), `ports` by node id, `sequences` and `gateways` by name, `origins` by link id. `secret`: '' before a
     first leader made one.
 
-    `acls`: by link, then by (resource type, pattern type, name). `schemas`: by link, then by subject.
+    `acls`: by link, then by (resource type, pattern type, name). `schemas`: by link, then by subject. `migrations`: by
+    name.
 
     `applied`: offset of the last record that is in the views. `mirrors_grown_at`: of the last one that made a mirror
     where there was none, or another one; what was found out about "all mirrors" before says nothing of it.
@@ -65,6 +69,7 @@ class StateViews:
         self._origins: dict[int, OriginRecord] = {}
         self._acls: dict[str, dict[tuple[str, str, str], AclRecord]] = {}
         self._schemas: dict[str, dict[str, SchemaRecord]] = {}
+        self._migrations: dict[str, MigrationRecord] = {}
         self.links: Mapping[str, LinkRecord] = MappingProxyType(self._links)
         self.mirrors: Mapping[tuple[str, str], MirrorRecord] = MappingProxyType(self._mirrors)
         self.groups: Mapping[tuple[str, str], GroupRecord] = MappingProxyType(self._groups)
@@ -74,6 +79,21 @@ class StateViews:
         self.origins: Mapping[int, OriginRecord] = MappingProxyType(self._origins)
         self.acls: Mapping[str, Mapping[tuple[str, str, str], AclRecord]] = MappingProxyType(self._acls)
         self.schemas: Mapping[str, Mapping[str, SchemaRecord]] = MappingProxyType(self._schemas)
+        self.migrations: Mapping[str, MigrationRecord] = MappingProxyType(self._migrations)
+        self._by_kind: Mapping[type[Any], tuple[dict[Any, Any], Callable[[Any], Any]]] = {
+            LinkRecord: (self._links, attrgetter("name")),
+            MirrorRecord: (self._mirrors, attrgetter("link", "mirror_topic")),
+            GroupRecord: (self._groups, attrgetter("link", "group")),
+            PortRecord: (self._ports, attrgetter("node_id")),
+            SequenceRecord: (self._sequences, attrgetter("name")),
+            GatewayRecord: (self._gateways, attrgetter("name")),
+            OriginRecord: (self._origins, attrgetter("link_id")),
+            MigrationRecord: (self._migrations, attrgetter("name")),
+        }
+        self._below_link: Mapping[type[Any], tuple[dict[str, dict[Any, Any]], Callable[[Any], Any]]] = {
+            AclRecord: (self._acls, attrgetter("resource_type", "pattern_type", "name")),
+            SchemaRecord: (self._schemas, attrgetter("subject")),
+        }
         self._by_topic: dict[str, MirrorRecord] = {}
         self._mirror_changes: list[MirrorChanges] = []
         self._subscribers: list[Callable[[], None]] = []
@@ -143,27 +163,15 @@ class StateViews:
 
     def _remember(self, record: Record) -> None:
         self._tell(record)
-        match record:
-            case LinkRecord():
-                self._links[record.name] = record
-            case MirrorRecord():
-                self._mirrors[record.link, record.mirror_topic] = record
-                self._by_topic[record.mirror_topic] = record
-            case GroupRecord():
-                self._groups[record.link, record.group] = record
-            case PortRecord():
-                self._ports[record.node_id] = record
-            case SequenceRecord():
-                self._sequences[record.name] = record
-            case GatewayRecord():
-                self._gateways[record.name] = record
-            case OriginRecord():
-                self._origins[record.link_id] = record
-            case AclRecord():
-                resource = (record.resource_type, record.pattern_type, record.name)
-                self._acls.setdefault(record.link, {})[resource] = record
-            case SchemaRecord():
-                self._schemas.setdefault(record.link, {})[record.subject] = record
+        kind = type(record)
+        if kind in self._below_link:
+            of_links, key = self._below_link[kind]
+            of_links.setdefault(record.link, {})[key(record)] = record  # type: ignore[union-attr]
+        elif kind in self._by_kind:
+            view, key = self._by_kind[kind]
+            view[key(record)] = record
+        if isinstance(record, MirrorRecord):
+            self._by_topic[record.mirror_topic] = record
 
     def _tell(self, record: Record) -> None:
         for changes in self._mirror_changes:
@@ -171,31 +179,15 @@ class StateViews:
 
     def _forget(self, record: Record) -> None:
         self._tell(record)
-        match record:
-            case LinkRecord():
-                del self._links[record.name]
-            case MirrorRecord():
-                del self._mirrors[record.link, record.mirror_topic]
-                if self._by_topic.get(record.mirror_topic) is record:
-                    del self._by_topic[record.mirror_topic]
-            case GroupRecord():
-                del self._groups[record.link, record.group]
-            case PortRecord():
-                del self._ports[record.node_id]
-            case SequenceRecord():
-                del self._sequences[record.name]
-            case GatewayRecord():
-                del self._gateways[record.name]
-            case OriginRecord():
-                del self._origins[record.link_id]
-            case AclRecord() | SchemaRecord():
-                self._forget_below_link(record)
-
-    def _forget_below_link(self, record: AclRecord | SchemaRecord) -> None:
-        if isinstance(record, SchemaRecord):
-            del self._schemas[record.link][record.subject]
-        else:
-            del self._acls[record.link][record.resource_type, record.pattern_type, record.name]
+        kind = type(record)
+        if kind in self._below_link:
+            of_links, key = self._below_link[kind]
+            del of_links[record.link][key(record)]  # type: ignore[union-attr]
+        elif kind in self._by_kind:
+            view, key = self._by_kind[kind]
+            del view[key(record)]
+        if isinstance(record, MirrorRecord) and self._by_topic.get(record.mirror_topic) is record:
+            del self._by_topic[record.mirror_topic]
 
 
 def _mirrors_the_same(previous: Record | None, record: MirrorRecord) -> bool:

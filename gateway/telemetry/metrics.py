@@ -28,6 +28,7 @@ from gateway.state.records import MirrorError, MirrorState
 from gateway.telemetry.families import Table, counted, family, of_each
 from gateway.telemetry.group_metrics import group_metrics
 from gateway.telemetry.link_metrics import link_metrics
+from gateway.telemetry.migration_metrics import migration_metrics
 from gateway.telemetry.numbers import (
     ControlNumbers,
     FleetNumbers,
@@ -282,6 +283,7 @@ def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:
     yield from link_metrics(numbers.links, numbers.link_numbers)
     yield from _mirror_metrics(numbers.mirrors)
     yield from group_metrics(numbers.groups)
+    yield from migration_metrics(numbers.migrations)
 
 
 def _mirror_metrics(mirrors: Sequence[MirrorNumbers]) -> Iterator[Metric]:

@@ -143,6 +143,16 @@ class LinkNumbers:
     schemas: SchemaCounts | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationNumbers:
+    """One migration. `readiness`: application -> 0 to 100, as last judged; empty before."""
+
+    migration: str
+    link: str
+    state: str
+    readiness: Mapping[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class ControlNumbers:
     """What the control plane knows. `links`: name -> is its source there. `link_numbers`: the rest of them."""
@@ -151,6 +161,7 @@ class ControlNumbers:
     mirrors: Sequence[MirrorNumbers]
     groups: Sequence[GroupNumbers]
     link_numbers: Sequence[LinkNumbers] = ()
+    migrations: Sequence[MigrationNumbers] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -193,6 +193,9 @@ def _objects(views: StateViews, names: Mapping[str, str], body: Mapping[str, Any
         for key, record in views.groups.items():
             if key[0] == link and group in (record.group, record.source_group):
                 yield f"mirror group {link}/{record.group}", _group(record)
+    migration = views.migrations.get(names.get("migration", ""))
+    if migration is not None:
+        yield f"migration {migration.name}", {"state": migration.state.value, "applied_by": migration.applied_by}
     name = names.get("name", "")
     if name in views.gateways:
         yield f"gateway {name}", {"role": views.gateways[name].role, "peer": views.gateways[name].peer}

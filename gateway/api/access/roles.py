@@ -86,6 +86,7 @@ class Route(NamedTuple):
 _LINK: Final = "/v3/links/{link}"
 _MIRROR: Final = _LINK + "/mirrors/{topic}"
 _GROUP: Final = _LINK + "/groups/{group:path}"
+_MIGRATION: Final = "/v3/migrations/{migration}"
 
 _CONFLUENT: Final = "/kafka/v3/clusters/{cluster_id}/links"
 _CONFLUENT_LINK: Final = _CONFLUENT + "/{link}"
@@ -154,6 +155,17 @@ ROUTES: Final = (
     Route("POST", _GROUP + ":promote", Role.OPERATOR),
     Route("POST", _GROUP + ":demote", Role.OPERATOR),
     Route("GET", _GROUP, Role.VIEWER),
+    Route("GET", _LINK + "/migration-discovery", Role.VIEWER),
+    Route("GET", _LINK + "/readiness", Role.VIEWER),
+    Route("GET", "/v3/migrations", Role.VIEWER),
+    Route("GET", _MIGRATION + "/readiness", Role.VIEWER),
+    Route("GET", _MIGRATION + "/report", Role.VIEWER),
+    Route("GET", _MIGRATION, Role.VIEWER),
+    Route("PUT", _MIGRATION, Role.OPERATOR),
+    Route("POST", _MIGRATION + ":pause", Role.OPERATOR),
+    Route("POST", _MIGRATION + ":resume", Role.OPERATOR),
+    Route("POST", _MIGRATION + ":abort", Role.OPERATOR),
+    Route("DELETE", _MIGRATION, Role.OPERATOR),
     Route("GET", _CONFLUENT, Role.VIEWER),
     Route("POST", _CONFLUENT, Role.ADMIN),
     Route("GET", _CONFLUENT_LINK, Role.VIEWER),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from gateway.jobs.audit.sum_lines import sum_lines
 from gateway.jobs.audit.verdict import AuditVerdict
+from gateway.telemetry.html_page import html_page
 
 SHOWN: Final = 2000
 """Partitions on the page; those that are not identical come first."""
@@ -16,19 +17,12 @@ SHOWN: Final = 2000
 _GOOD: Final = (AuditVerdict.IDENTICAL, AuditVerdict.IN_SAMPLE, AuditVerdict.EMPTY)
 
 _STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #1b1f24; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-table { border-collapse: collapse; width: 100%; } caption { text-align: left; color: #57606a; }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #d0d7de; vertical-align: top; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-code, pre { font: 12px/1.4 ui-monospace, monospace; overflow-wrap: anywhere; white-space: pre-wrap; }
-ul { margin: .2rem 0; padding-left: 1.2rem; } small { color: #57606a; } small code { font-size: 11px; }
 .sides { table-layout: fixed; }
 .IDENTICAL { color: #116329; } .EMPTY { color: #57606a; } .INCOMPLETE { color: #7d4e00; } .DIFFERENT { color: #a40e26; }
 .verdict { font-weight: 600; } .sums { font-variant-numeric: tabular-nums; }
-@media (prefers-color-scheme: dark) { body { background: #0d1117; color: #e6edf3; }
+@media (prefers-color-scheme: dark) {
  .IDENTICAL { color: #4ac26b; } .INCOMPLETE { color: #d4a72c; } .DIFFERENT { color: #ff8182; }
- th, td { border-color: #30363d; } caption, small, .EMPTY { color: #8b949e; } }
+ .EMPTY { color: #8b949e; } }
 """
 
 
@@ -41,26 +35,22 @@ def page(report: Mapping[str, Any], json_sha256: str) -> str:
     """
     verdict = report["verdict"]
     shown, note = _shown(report["partitions"])
-    return "\n".join(
-        (
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>Audit: {escape(verdict)}</title><style>{_STYLE}</style></head><body>",
-            f'<h1>Audit: <span class="{_class(verdict)}">{escape(verdict)}</span></h1>',
-            _headline(report["partitions"]),
-            "<h2>Sums</h2>",
-            _sums(report["totals"]),
-            *_differences(shown),
-            "<h2>Partitions</h2>",
-            _partitions(shown),
-            note,
-            "<h2>What was compared</h2>",
-            _facts(report, json_sha256),
-            "<h2>How it was compared</h2><ol>",
-            *(f"<li>{escape(step)}</li>" for step in report["method"]),
-            "</ol></body></html>\n",
-        )
+    body = (
+        f'<h1>Audit: <span class="{_class(verdict)}">{escape(verdict)}</span></h1>',
+        _headline(report["partitions"]),
+        "<h2>Sums</h2>",
+        _sums(report["totals"]),
+        *_differences(shown),
+        "<h2>Partitions</h2>",
+        _partitions(shown),
+        note,
+        "<h2>What was compared</h2>",
+        _facts(report, json_sha256),
+        "<h2>How it was compared</h2><ol>",
+        *(f"<li>{escape(step)}</li>" for step in report["method"]),
+        "</ol>",
     )
+    return html_page(f"Audit: {verdict}", _STYLE, body)
 
 
 def _class(verdict: str) -> str:

@@ -23,3 +23,11 @@ def bad_name(name: str) -> str:
 def is_internal(topic: str) -> bool:
     """True for topics that belong to a cluster, a Confluent component or lockgate itself."""
     return topic.startswith(("__", "_confluent"))
+
+
+def java_hash(text: str) -> int:
+    """Java's `String.hashCode`, over UTF-16: the partition of `__consumer_offsets` that has a group comes of it."""
+    data, value = text.encode("utf-16-be", "surrogatepass"), 0
+    for at in range(0, len(data), 2):
+        value = (31 * value + (data[at] << 8 | data[at + 1])) & 0xFFFF_FFFF
+    return value - (1 << 32) if value >> 31 else value

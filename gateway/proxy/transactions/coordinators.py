@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, NetError, UnsupportedVersion
+from gateway.kafka.rules.names import java_hash
 from gateway.kafka.transactions import unended_at
 from gateway.proxy.rules.transactional_ids import ProducerIdentity, TransactionSide, id_at
 from protocol.errors import ErrorCode, error_name
@@ -75,14 +76,6 @@ def offsets_name(partition: int) -> str:
 
 def _names(topic: str, partitions: Iterable[int]) -> Iterable[str]:
     return map(offsets_name, partitions) if topic == _OFFSETS else (topic,)
-
-
-def _java_hash(text: str) -> int:
-    """`String.hashCode`, over UTF-16."""
-    data, value = text.encode("utf-16-be", "surrogatepass"), 0
-    for at in range(0, len(data), 2):
-        value = (31 * value + (data[at] << 8 | data[at + 1])) & 0xFFFF_FFFF
-    return value - (1 << 32) if value >> 31 else value
 
 
 class Unseen(Exception):
@@ -261,7 +254,7 @@ class TransactionCoordinators:
         cluster = self.cluster(side)
         for refreshed in (False, True):
             if (topic := cluster.view.topics.get(_OFFSETS)) is not None and topic.partitions:
-                return offsets_name(abs(_java_hash(group)) % len(topic.partitions))
+                return offsets_name(abs(java_hash(group)) % len(topic.partitions))
             if not refreshed:
                 with suppress(NetError):
                     await cluster.refresh([_OFFSETS])

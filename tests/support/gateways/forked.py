@@ -1,9 +1,10 @@
 """Gateways of tests as children of one process that has the gateway's modules already.
 
-To import them takes more than a second of CPU, three quarters of what a start costs, and tests start more than a hundred gateways. So
-they are forked off a server of `multiprocessing` that has imported them, and go on as the command does: `main()` with the
-arguments of `lockgate serve`. A gateway forks its own workers in the same way. Where a test looks at how the process came about (its
-command line), or changes the gateway's code before it is imported, it starts one from nothing: `started_gateway`.
+To import them takes more than a second of CPU, three quarters of what a start costs, and tests start more than a
+hundred gateways. So they are forked off a server of `multiprocessing` that has imported them, and go on as the command
+does: `main()` with the arguments of `lockgate serve`. A gateway forks its own workers in the same way. Where a test
+looks at how the process came about (its command line), or changes the gateway's code before it is imported, it starts
+one from nothing: `started_gateway`.
 """
 
 from __future__ import annotations

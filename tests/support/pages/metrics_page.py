@@ -23,6 +23,7 @@ from gateway.telemetry.numbers import (
     FleetNumbers,
     GroupNumbers,
     LinkNumbers,
+    MigrationNumbers,
     MirrorNumbers,
     ProxyNumbers,
     TokenNumbers,
@@ -85,6 +86,7 @@ _GROUPS: Final = (
     ("Links", ("lockgate_link_",)),
     ("Mirror topics", ("lockgate_mirror_", "lockgate_catch_up_", "lockgate_write_pause_")),
     ("Mirror groups", ("lockgate_group",)),
+    ("Migrations", ("lockgate_migration",)),
     ("Clients", _OF_CLIENTS),
     ("The gateway and its fleet", ("lockgate_",)),
 )
@@ -182,7 +184,10 @@ def _control() -> ControlNumbers:
         acls=AclCounts(1, 0, 0, 0, 0, 1, 0),
         schemas=SchemaCounts(1, 1, 0, 0, 1, 0, 0),
     )
-    return ControlNumbers(links={"l": True}, mirrors=[mirror], groups=[group], link_numbers=[link])
+    migration = MigrationNumbers(migration="m", link="l", state="RUNNING", readiness={"a": 100})
+    return ControlNumbers(
+        links={"l": True}, mirrors=[mirror], groups=[group], link_numbers=[link], migrations=[migration]
+    )
 
 
 def _proxy() -> ProxyNumbers:

@@ -15,6 +15,7 @@ from gateway.fleet.views import Gateways
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism
+from gateway.migration.rules.file import parsed
 from gateway.state.records import GroupState, MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
@@ -123,6 +124,21 @@ async def promoted_group(plane: Plane) -> None:
     await (await group(plane)).promoted()
 
 
+async def applied(plane: Plane) -> None:
+    await link(plane)
+    await plane.service.migrations.apply(parsed(MIGRATION), "ann")
+
+
+async def paused_migration(plane: Plane) -> None:
+    await applied(plane)
+    await plane.service.migrations.pause("m", "ann")
+
+
+async def aborted_migration(plane: Plane) -> None:
+    await applied(plane)
+    await plane.service.migrations.abort("m", "ann")
+
+
 def state(wanted: MirrorState, *, reverse: bool = False) -> Callable[[Plane], bool]:
     def is_there(plane: Plane) -> bool:
         record = plane.store.mirrors["l", "orders"]
@@ -135,6 +151,7 @@ LINK: Final = {"link_name": "l", "configs": [{"name": "bootstrap.servers", "valu
 ONE: Final = "/v3/links/l/mirrors/orders"
 ACK: Final = {"data": [{"name": "ack", "value": "both"}]}
 NAMED: Final = {"mirror_topic_names": ["orders"]}
+MIGRATION: Final = {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["nosuch"]}]}
 GONE: Final = "refused (404): it is gone"
 
 VERBS: Final[Mapping[str, Verb]] = {
@@ -238,6 +255,28 @@ VERBS: Final[Mapping[str, Verb]] = {
         "refused (409): it is ACTIVE",
         promoted_group,
     ),
+    "migration apply": Verb(
+        ("PUT", "/v3/migrations/m", MIGRATION),
+        (200, "RUNNING"),
+        "done: the same file stays the one that counts; another state than RUNNING becomes it again",
+        link,
+    ),
+    "migration pause": Verb(
+        ("POST", "/v3/migrations/m:pause", None),
+        (409, "is PAUSED, not RUNNING"),
+        "refused (409): it is PAUSED",
+        applied,
+    ),
+    "migration resume": Verb(
+        ("POST", "/v3/migrations/m:resume", None),
+        (409, "is RUNNING, not PAUSED"),
+        "refused (409): it is RUNNING",
+        paused_migration,
+    ),
+    "migration abort": Verb(
+        ("POST", "/v3/migrations/m:abort", None), (409, "is ABORTED"), "refused (409): it is ABORTED", applied
+    ),
+    "migration delete": Verb(("DELETE", "/v3/migrations/m", None), (404, "no migration 'm'"), GONE, aborted_migration),
     "gateway forget": Verb(("DELETE", "/v3/gateways/b", None), (404, "has no gateway 'b'"), GONE, nothing),
 }
 

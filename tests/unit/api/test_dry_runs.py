@@ -15,6 +15,7 @@ from gateway.errors import Conflict, NotFound
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism
+from gateway.migration.rules.file import parsed
 from gateway.state.records import GroupRecord, MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
@@ -95,6 +96,9 @@ async def scene(plane: Plane) -> Plane:
     alice = ScramKey("alice", ScramMechanism.SHA_256)
     plane.source.scram = {alice: ScramCredential(alice, 4096, b"s", b"p")}
     plane.source.quotas_there = {QuotaKey((Part(EntityType.USER, "alice"),), "producer_byte_rate"): 1.0}
+    for name in ("running", "paused"):
+        await plane.service.migrations.apply(parsed(MIGRATION | {"migration": name}), "ann")
+    await plane.service.migrations.pause("paused", "ann")
     return plane
 
 
@@ -109,6 +113,7 @@ def state_of(plane: Plane) -> object:
         dict(store.links),
         dict(store.mirrors),
         dict(store.groups),
+        dict(store.migrations),
         store.applied,
         clusters,
         dict(plane.engine.running),
@@ -125,6 +130,7 @@ CREDENTIAL = {
     "salt": "MDEyMzQ1Njc4OWFiY2RlZg==",
     "salted_password": "A" * 43 + "=",
 }
+MIGRATION = {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["nosuch"]}]}
 NEW = {"link_name": "new", "configs": [{"name": "bootstrap.servers", "value": SOURCE}]}
 VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links", NEW),
@@ -160,6 +166,16 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/groups", {"group": "new"}),
     ("POST", "/v3/links/l/groups/mirrored:promote", None),
     ("POST", "/v3/links/l/groups/mirrored:demote", None),
+    ("PUT", "/v3/migrations/n", MIGRATION | {"migration": "n"}),
+    (
+        "PUT",
+        "/v3/migrations/running",
+        MIGRATION | {"migration": "running", "applications": [{"name": "b", "groups": ["g"]}]},
+    ),
+    ("POST", "/v3/migrations/running:pause", None),
+    ("POST", "/v3/migrations/paused:resume", None),
+    ("POST", "/v3/migrations/running:abort", None),
+    ("DELETE", "/v3/migrations/paused", None),
     ("DELETE", "/v3/gateways/two", None),
 ]
 

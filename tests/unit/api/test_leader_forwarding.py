@@ -88,6 +88,19 @@ async def test_a_request_is_answered_by_the_leader_whoever_is_asked(scene: Scene
         assert (await scene.call(forwarding, "GET", "/v3/none")).status_code == 404
 
 
+async def test_the_application_is_told_who_asks_whoever_was_asked(scene: Scene) -> None:
+    app = FastAPI()
+
+    @app.get("/v3/migrations")
+    async def asks(request: Request) -> str:
+        caller: Caller = request.scope[CALLER]
+        return caller.name
+
+    scene.leader.lead(app)
+    for gateway in (scene.leader, scene.follower):
+        assert (await scene.call(gateway, "GET", "/v3/migrations")).json() == "anna"
+
+
 async def test_of_itself_each_tells_itself(scene: Scene) -> None:
     assert (await scene.call(scene.follower, "GET", "/health")).json() == {"status": "mine"}
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.state.codec import VERSION, StateFormatError, decode, encode, key_of
 from gateway.state.gateway_records import PortRecord
+from gateway.state.migration_records import JOURNAL, JournalEntry, MigrationRecord, MigrationState
 from gateway.state.per_partition import of_this_version
 from gateway.state.records import (
     CarriedOffset,
@@ -271,3 +272,17 @@ def test_a_mirror_of_before_there_were_failbacks_goes_forward():
     assert isinstance(record, MirrorRecord)
     assert (record.failback.direction, record.failback.epoch, record.is_reverse) == (MirrorDirection.FORWARD, 0, False)
     assert decode("mirror/l/t", encode(record)) == record
+
+
+def test_a_migration_survives_with_its_journal():
+    entry = JournalEntry(5, "CREATE_MIRROR", "billing", ("orders", "payments"), "ann", "why", 31)
+    record = MigrationRecord(name="west", link="l", file='{"a":1}', state=MigrationState.PAUSED, journal=(entry,))
+    assert key_of(record) == "migration/west"
+    assert decode("migration/west", encode(record)) == record
+
+
+def test_a_journal_keeps_the_newest_and_counts_the_others():
+    record = MigrationRecord(name="west", link="l", file="{}")
+    for number in range(JOURNAL + 3):
+        record = record.noted(JournalEntry(number, "X"))
+    assert (len(record.journal), record.journal_dropped, record.journal[0].at_ms) == (JOURNAL, 3, 3)

@@ -1,0 +1,149 @@
+"""Bodies of /v3/migrations. Names are the source's."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from gateway.migration.migrations import MigrationView
+from gateway.migration.rules.file import Until, plain
+from gateway.migration.rules.resolve import ApplicationPlan, PlannedStep, Stage, StepKind
+from gateway.state.migration_records import JournalEntry, MigrationRecord, MigrationState
+
+
+class StepData(BaseModel):
+    """Something that is left to be done."""
+
+    kind: StepKind
+    topics: list[str]
+    groups: list[str]
+    waits_for: str = Field(description="Why it is not done now; empty: it is under way, or about to be.")
+
+    @classmethod
+    def of(cls, step: PlannedStep) -> StepData:
+        """From the plan."""
+        return cls(kind=step.kind, topics=list(step.topics), groups=list(step.groups), waits_for=step.waits_for)
+
+
+class ApplicationData(BaseModel):
+    """One application, as of now."""
+
+    name: str
+    stage: Stage
+    until: Until
+    together: bool
+    topics: list[str]
+    groups: list[str]
+    steps: list[StepData] = Field(description="What is left, up to `until`.")
+    steps_beyond: int = Field(description="How many steps would be left beyond that.")
+    problems: list[str] = Field(description="What only a person can mend.")
+
+    @classmethod
+    def of(cls, plan: ApplicationPlan) -> ApplicationData:
+        """From the plan."""
+        return cls(
+            name=plan.application.name,
+            stage=plan.stage,
+            until=plan.application.until,
+            together=plan.application.together,
+            topics=list(plan.topics),
+            groups=list(plan.groups),
+            steps=[StepData.of(step) for step in plan.steps],
+            steps_beyond=plan.beyond,
+            problems=list(plan.problems),
+        )
+
+
+class JournalData(BaseModel):
+    """Something that was done, or refused. `pause_ms`: null where no writes were paused, or it is not known."""
+
+    time_ms: int
+    what: str
+    application: str
+    names: list[str]
+    by: str
+    detail: str
+    pause_ms: int | None
+
+    @classmethod
+    def of(cls, entry: JournalEntry) -> JournalData:
+        """From the record."""
+        return cls(
+            time_ms=entry.at_ms,
+            what=entry.what,
+            application=entry.application,
+            names=list(entry.names),
+            by=entry.by,
+            detail=entry.detail,
+            pause_ms=None if entry.pause_ms < 0 else entry.pause_ms,
+        )
+
+
+class MigrationData(BaseModel):
+    """A migration, and what is left of it."""
+
+    kind: Literal["LockgateMigration"] = "LockgateMigration"
+    migration: str
+    link_name: str
+    state: MigrationState
+    state_time_ms: int
+    created_time_ms: int
+    applied_by: str
+    done: bool = Field(description="Nothing is left, as of now.")
+    problems: list[str]
+    applications: list[ApplicationData]
+    running: list[str] = Field(description="Steps that are under way.")
+    failures: dict[str, str] = Field(description="Steps that were refused, and are tried again.")
+    journal: list[JournalData]
+    journal_dropped: int = Field(description="Entries before the first one, which are not kept.")
+    file: dict[str, Any]
+
+    @classmethod
+    def of(cls, view: MigrationView) -> MigrationData:
+        """From the view."""
+        record = view.record
+        return cls(
+            migration=record.name,
+            link_name=record.link,
+            state=record.state,
+            state_time_ms=record.state_since_ms,
+            created_time_ms=record.created_ms,
+            applied_by=record.applied_by,
+            done=view.plan.is_done,
+            problems=list(view.plan.problems),
+            applications=[ApplicationData.of(one) for one in view.plan.applications],
+            running=list(view.running),
+            failures=dict(view.failures),
+            journal=[JournalData.of(entry) for entry in record.journal],
+            journal_dropped=record.journal_dropped,
+            file=plain(view.file),
+        )
+
+
+class MigrationItem(BaseModel):
+    """A migration in a list."""
+
+    migration: str
+    link_name: str
+    state: MigrationState
+    state_time_ms: int
+    applied_by: str
+
+    @classmethod
+    def of(cls, record: MigrationRecord) -> MigrationItem:
+        """From the record."""
+        return cls(
+            migration=record.name,
+            link_name=record.link,
+            state=record.state,
+            state_time_ms=record.state_since_ms,
+            applied_by=record.applied_by,
+        )
+
+
+class MigrationList(BaseModel):
+    """All migrations, by name."""
+
+    kind: Literal["LockgateMigrationList"] = "LockgateMigrationList"
+    data: list[MigrationItem]

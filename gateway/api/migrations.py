@@ -1,0 +1,93 @@
+"""/v3/links/{link}/migration-discovery, /v3/migrations"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from gateway.api.access.roles import CALLER, NOBODY, Caller
+from gateway.api.discovery_models import DiscoveryData
+from gateway.api.migration_models import MigrationData, MigrationItem, MigrationList
+from gateway.api.models import ValidateOnly
+from gateway.api.plane import Plane
+from gateway.api.readiness_models import ReadinessData
+from gateway.errors import BadRequest
+from gateway.migration.rules.file import MigrationFile
+
+Picture = Annotated[bool, Query(description="With the picture, as SVG.")]
+
+
+def reading_router(plane: Plane) -> APIRouter:
+    """The routes that change nothing."""
+    routes = APIRouter(tags=["migrations"])
+
+    @routes.get("/v3/links/{link}/migration-discovery", summary="What must move together on a link's source, and why")
+    async def discover(link: str, picture: Picture = False) -> DiscoveryData:
+        return DiscoveryData.of(link, await plane().discovery.discover(link), picture=picture)
+
+    @routes.get("/v3/migrations", summary="List the migrations")
+    async def list_migrations() -> MigrationList:
+        return MigrationList(data=[MigrationItem.of(record) for record in plane().migrations.list()])
+
+    @routes.get("/v3/migrations/{migration}", summary="What is left of a migration, and what was done")
+    async def describe(migration: str) -> MigrationData:
+        return MigrationData.of(await plane().migrations.describe(migration))
+
+    @routes.get("/v3/migrations/{migration}/readiness", summary="How ready a migration's applications are, and why")
+    async def readiness(migration: str) -> ReadinessData:
+        service = plane().migrations
+        file = service.file_of(service.record(migration))
+        return ReadinessData.of(file.link, await plane().readiness.of_file(file))
+
+    @routes.get("/v3/migrations/{migration}/report", summary="The report of a migration: what moved when, and by whom")
+    async def report(migration: str) -> dict[str, Any]:
+        return await plane().migration_reports.make(migration)
+
+    @routes.get("/v3/links/{link}/readiness", summary="How ready all that a link mirrors is to be promoted, and why")
+    async def link_readiness(link: str) -> ReadinessData:
+        judged = await plane().readiness.of_link(link)
+        return ReadinessData.of(link, [] if judged is None else [judged])
+
+    return routes
+
+
+def router(plane: Plane) -> APIRouter:
+    """The routes of what is done with migrations."""
+    routes = APIRouter(tags=["migrations"])
+
+    @routes.put("/v3/migrations/{migration}", summary="Apply a migration file: bring the world to what it says")
+    async def apply(
+        migration: str, body: MigrationFile, request: Request, validate_only: ValidateOnly = False
+    ) -> MigrationData:
+        if body.migration != migration:
+            raise BadRequest(f"the file is of migration '{body.migration}', not of '{migration}'")
+        view = await plane().migrations.apply(body, _asks(request), validate_only=validate_only)
+        return MigrationData.of(view)
+
+    @routes.post("/v3/migrations/{migration}:pause", summary="Take no further step of a migration until it is resumed")
+    async def pause(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
+        view = await plane().migrations.pause(migration, _asks(request), validate_only=validate_only)
+        return MigrationData.of(view)
+
+    @routes.post("/v3/migrations/{migration}:resume", summary="Go on with a migration")
+    async def resume(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
+        view = await plane().migrations.resume(migration, _asks(request), validate_only=validate_only)
+        return MigrationData.of(view)
+
+    @routes.post("/v3/migrations/{migration}:abort", summary="End a migration where it is; what is done stays")
+    async def abort(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
+        view = await plane().migrations.abort(migration, _asks(request), validate_only=validate_only)
+        return MigrationData.of(view)
+
+    @routes.delete("/v3/migrations/{migration}", status_code=204, summary="Forget a migration with its journal")
+    async def delete(migration: str, validate_only: ValidateOnly = False) -> None:
+        await plane().migrations.delete(migration, validate_only=validate_only)
+
+    return routes
+
+
+def _asks(request: Request) -> str:
+    """The name of who asks, as the front of the server has proved it."""
+    caller: Caller = request.scope.get(CALLER, NOBODY)
+    return caller.name

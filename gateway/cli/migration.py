@@ -1,0 +1,95 @@
+"""`lockgate migration`: a migration as one thing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
+from gateway.cli.connection import ApiTyper
+from gateway.cli.mirror_common import Link
+from gateway.cli.output import Output, dump, table
+
+app = ApiTyper(help="A migration as one thing: discovered, written down, carried out, told.", no_args_is_help=True)
+
+_SHOWN = 40
+
+
+@app.command("discover")
+def discover(
+    link: Link,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Draw what ties what, and write it there.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write a draft of the migration file there.")
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", help="table, json or yaml.")] = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Find out what must move together on a link's source, and why. Nothing is changed."""
+    params = {"picture": "true"} if svg else None
+    answer = ask(url, lambda api: api.get(f"/v3/links/{segment(link)}/migration-discovery", params))
+    if svg is not None:
+        _write(svg, answer["svg"])
+    if out is not None:
+        if not answer["file"]:
+            fail(f"the source of link '{link}' has no topic and no group: there is nothing to write", 1)
+        _write(out, answer["file"])
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    _show(answer)
+
+
+def _show(answer: Any) -> None:
+    table(
+        ["Set", "What", "Topics", "Groups", "Transactional ids", "After"],
+        (
+            [
+                one["name"],
+                one["kind"] if one["binds"] else "-",
+                _few(one["topics"]),
+                _few(one["groups"]),
+                _few(one["transactional_ids"]),
+                ", ".join(one["after"]),
+            ]
+            for one in answer["sets"]
+        ),
+        empty="the source has no topic and no group that could be moved",
+    )
+    binding = [tie for one in answer["sets"] for tie in one["ties"] if tie["binds"]]
+    if binding:
+        typer.echo("")
+        table(
+            ["Tied", "To", "Because"],
+            ([_node(tie["one"]), _node(tie["other"]), _because(tie)] for tie in binding[:_SHOWN]),
+        )
+        if len(binding) > _SHOWN:
+            typer.echo(f"  and {len(binding) - _SHOWN} more ties: --output json")
+    if answer["not_known"]:
+        typer.echo("")
+        table(
+            ["Not known", "How to tell it"], ([one["what"], one["how_to_tell"]] for one in answer["not_known"][:_SHOWN])
+        )
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _node(node: Any) -> str:
+    return f"{node['kind'].replace('_', ' ')} {node['name']}"
+
+
+def _because(tie: Any) -> str:
+    return f"{tie['reason']}{' (likely)' if tie['likely'] else ''}"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as exc:
+        fail(f"{path}: {exc.strerror}", USAGE)

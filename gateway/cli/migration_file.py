@@ -1,0 +1,257 @@
+"""`lockgate migration apply`, `status` and what else is done with a migration file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.text import Text
+
+from gateway.cli import completion
+from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
+from gateway.cli.connection import ApiTyper
+from gateway.cli.mirror_common import end
+from gateway.cli.output import Format, Output, console, dump, facts, since, table
+from gateway.migration.rules.file import FileError, MigrationFile, parsed, plain
+from gateway.migration.rules.file import schema as file_schema
+from gateway.telemetry.printable import printable
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The migration file (YAML).")]
+Name = Annotated[str, typer.Argument(metavar="MIGRATION", help="Its name.", autocompletion=completion.migrations)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, as a diff; change nothing.")]
+
+_SIGNS = {
+    "CREATE_MIRROR": ("+", "mirror topic", "green"),
+    "DECLARE_GROUP": ("+", "mirror group", "green"),
+    "PROMOTE_GROUP": ("~", "promote group", "yellow"),
+    "PROMOTE_TOPICS": ("~", "promote topics", "yellow"),
+    "PROMOTE_TOGETHER": ("~", "promote together", "yellow"),
+}
+_NAMED = 8
+_JOURNAL = 15
+_MAX_BYTES = 4_000_000
+
+
+def register(app: ApiTyper) -> None:
+    """Add the commands to those of migrations."""
+    app.command("schema")(schema)
+    app.command("apply")(apply)
+    app.command("list")(list_migrations)
+    app.command("status")(status)
+    app.command("ready")(ready)
+    app.command("pause")(pause)
+    app.command("resume")(resume)
+    app.command("abort")(abort)
+    app.command("delete")(delete)
+
+
+def schema() -> None:
+    """Print the JSON Schema of migration files: editors complete and check by it."""
+    typer.echo(json.dumps(file_schema(), indent=2))
+
+
+def read_file(path: Path) -> MigrationFile:
+    """The migration file; ends the command with 2 when it cannot be used."""
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            fail(f"{path}: a migration file has {_MAX_BYTES} bytes at most", USAGE)
+        return parsed(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except OSError as exc:
+        fail(f"{path}: {exc.strerror}", USAGE)
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        fail(f"{path}: not YAML: {exc}", USAGE)
+    except FileError as exc:
+        fail(f"{path}: {exc}", USAGE)
+
+
+def apply(file: File, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Bring the world to what a migration file says, step by step; the fleet goes on by itself.
+
+    Apply it again after a change of it. What is so already is left as it is. Exit code 1 when something of it needs a
+    person.
+    """
+    wanted = read_file(file)
+    path = _path(wanted.migration) + ("?validate_only=true" if dry_run else "")
+    answer = ask(url, lambda api: api.put(path, plain(wanted)))
+    if output is not Output.TABLE:
+        dump(answer, output)
+    else:
+        _diff(answer)
+        if not dry_run:
+            typer.echo(
+                f"applied {answer['migration']} ({answer['state']}): lockgate migration status {wanted.migration}"
+            )
+    end(_problems(answer))
+
+
+def _problems(answer: Any) -> list[str]:
+    of_applications = [f"{one['name']}: {problem}" for one in answer["applications"] for problem in one["problems"]]
+    return [*answer["problems"], *of_applications]
+
+
+def _diff(answer: Any) -> None:
+    """What is between the world and the file, a line each."""
+    left = 0
+    for one in answer["applications"]:
+        for step in one["steps"]:
+            sign, what, style = _SIGNS[step["kind"]]
+            names = _some([*step["topics"], *step["groups"]])
+            waits = f"  (waits: {step['waits_for']})" if step["waits_for"] else ""
+            _line(f"{sign} {one['name']}: {what} {names}{waits}", style)
+            left += 1
+        if one["steps_beyond"]:
+            _line(f"  {one['name']}: until {one['until']}; {one['steps_beyond']} step(s) more beyond that", "dim")
+    typer.echo(f"{left} step(s) left" if left else "nothing is left to be done")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
+def _line(words: str, style: str) -> None:
+    console().print(Text(printable(words), style=style), soft_wrap=True)
+
+
+def list_migrations(output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """List the migrations."""
+    answer = ask(url, lambda api: api.get("/v3/migrations"))
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    table(
+        ["Migration", "Link", "State", "Since", "Applied by"],
+        (
+            [one["migration"], one["link_name"], one["state"], since(one["state_time_ms"]), one["applied_by"]]
+            for one in answer["data"]
+        ),
+        empty="there are no migrations",
+    )
+
+
+def status(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Show how far a migration is, what it waits for, and what was done last."""
+    answer = ask(url, lambda api: api.get(_path(name)))
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    facts(
+        [
+            ("Migration", answer["migration"]),
+            ("Link", answer["link_name"]),
+            ("State", answer["state"]),
+            ("Since", since(answer["state_time_ms"])),
+            ("Applied by", answer["applied_by"]),
+            ("Under way", "; ".join(answer["running"])),
+            ("Problems", "; ".join(answer["problems"])),
+        ]
+    )
+    typer.echo("")
+    table(
+        ["Application", "Stage", "Until", "Left#", "Waits for"],
+        (
+            [one["name"], one["stage"], one["until"], len(one["steps"]), _waits(one, answer["failures"])]
+            for one in answer["applications"]
+        ),
+    )
+    if answer["journal"]:
+        typer.echo("")
+        table(["When", "What", "Application", "Names", "By", "Detail"], map(_entry, answer["journal"][-_JOURNAL:]))
+
+
+def _waits(one: Any, failures: dict[str, str]) -> str:
+    """The first thing that holds an application."""
+    if one["problems"]:
+        return str(one["problems"][0])
+    refused = [reason for step, reason in failures.items() if f" {one['name']}: " in step]
+    waits = [step["waits_for"] for step in one["steps"] if step["waits_for"]]
+    return str((refused or waits or [""])[0])
+
+
+def _entry(entry: Any) -> list[object]:
+    pause = "" if entry["pause_ms"] is None else f"writes paused for {entry['pause_ms']} ms"
+    detail = "; ".join(part for part in (entry["detail"], pause) if part)
+    return [since(entry["time_ms"]), entry["what"], entry["application"], _some(entry["names"]), entry["by"], detail]
+
+
+def ready(
+    name: Annotated[
+        str, typer.Argument(metavar="[MIGRATION]", help="Its name.", autocompletion=completion.migrations)
+    ] = "",
+    link: Annotated[
+        str, typer.Option("--link", help="All that this link mirrors, instead.", autocompletion=completion.links)
+    ] = "",
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Say how ready applications are to be promoted, 0 to 100, with reasons and remedies. Nothing is changed.
+
+    Exit code 1 while something blocks a promote.
+    """
+    if bool(name) == bool(link):
+        fail("name a migration, or a link with --link", USAGE)
+    path = f"{_path(name)}/readiness" if name else f"/v3/links/{segment(link)}/readiness"
+    answer = ask(url, lambda api: api.get(path))
+    if output is not Output.TABLE:
+        dump(answer, output)
+    else:
+        _ready(answer)
+    blocks = [one for each in answer["applications"] for one in each["findings"] if one["weight"] == "BLOCKS"]
+    if blocks:
+        raise typer.Exit(REFUSED)
+
+
+def _ready(answer: Any) -> None:
+    typer.echo(f"readiness {answer['score']} of 100")
+    table(
+        ["Application", "Score#", "Costs#", "Weight", "Reason", "Remedy"],
+        (
+            [one["application"], one["score"], each["points"], each["weight"], each["reason"], each["remedy"]]
+            for one in answer["applications"]
+            for each in one["findings"] or [_NOTHING]
+        ),
+        empty="there is nothing to promote",
+    )
+
+
+_NOTHING = {"points": 0, "weight": "", "reason": "nothing is missing", "remedy": ""}
+
+
+def pause(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Take no further step until it is resumed. What has begun comes to its end."""
+    _switch(name, "pause", "paused", output, url, dry_run=dry_run)
+
+
+def resume(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Go on with a paused migration."""
+    _switch(name, "resume", "resumed", output, url, dry_run=dry_run)
+
+
+def abort(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """End a migration where it is. What is done stays: mirrors go on, groups and topics are where they are."""
+    _switch(name, "abort", "aborted", output, url, dry_run=dry_run)
+
+
+def _switch(name: str, verb: str, past: str, output: Output, url: str, *, dry_run: bool) -> None:
+    query = "?validate_only=true" if dry_run else ""
+    answer = ask(url, lambda api: api.post(f"{_path(name)}:{verb}{query}"))
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    typer.echo(f"{f'would {verb}' if dry_run else past} {answer['migration']} ({answer['state']})")
+
+
+def delete(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Forget a migration with its journal. Mirrors and groups stay as they are."""
+    query = {"validate_only": "true"} if dry_run else None
+    ask(url, lambda api: api.delete(_path(name), query))
+    if output is not Output.TABLE:
+        dump({"migration": name, "deleted": not dry_run}, output)
+        return
+    typer.echo(f"{'would delete' if dry_run else 'deleted'} {name}")
+
+
+def _path(name: str) -> str:
+    return f"/v3/migrations/{segment(name)}"

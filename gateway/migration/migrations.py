@@ -1,0 +1,198 @@
+"""Migrations as operations: a file is applied, shown, paused, aborted; the leader carries it out (`run.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+
+from gateway.errors import BadRequest, Conflict, NotFound
+from gateway.migration.rules.file import FileError, MigrationFile, as_text, of_text
+from gateway.migration.rules.resolve import MigrationPlan, resolve
+from gateway.migration.world_reader import WorldReader
+from gateway.operations.records import Records
+from gateway.state.migration_records import JournalEntry, MigrationRecord, MigrationState
+from gateway.state.store import StoreConflict
+
+_ATTEMPTS: Final = 8
+FILE_BYTES: Final = 262_144
+"""Of a file as it is kept: its record is written with each entry of the journal."""
+MIGRATIONS: Final = 100
+"""Of one fleet: each has a file and a journal in the state topic."""
+
+Scores = Callable[[MigrationFile], Awaitable[Mapping[str, int]]]
+"""The readiness of each application of a file."""
+
+
+_log = structlog.get_logger("lockgate.control")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationView:
+    """A migration as shown. `plan`: what is left, as of now. `failures`: what its steps last failed with, by step.
+    `running`: steps that are under way."""
+
+    record: MigrationRecord
+    file: MigrationFile
+    plan: MigrationPlan
+    failures: Mapping[str, str]
+    running: Sequence[str]
+
+
+class Migrations:
+    """Apply, list, describe, pause, resume, abort, delete."""
+
+    def __init__(self, *, records: Records, world: WorldReader, scores: Scores) -> None:
+        """`scores`: asked for applications that name a least readiness."""
+        self._records = records
+        self._store = records.store
+        self._world = world
+        self._scores = scores
+        self.failures: dict[str, dict[str, str]] = {}
+        self.running: dict[str, set[str]] = {}
+
+    async def apply(self, file: MigrationFile, by: str, *, validate_only: bool = False) -> MigrationView:
+        """Make the file the one that counts for its migration, which goes on from wherever the world is.
+
+        Args:
+            by: who asks, for the journal.
+            validate_only: nothing is stored; the view's plan is what would be done.
+
+        Raises:
+            NotFound: its link does not exist.
+            BadRequest: the link of the migration is another one; or there are too many migrations.
+        """
+        self._records.link(file.link)
+        text, now = as_text(file), self._records.now_ms()
+        if len(text) > FILE_BYTES:
+            raise BadRequest(f"the migration file has {len(text)} bytes, {FILE_BYTES} at most: name topics by patterns")
+        for _ in range(_ATTEMPTS):
+            old = self._store.migrations.get(file.migration)
+            new = self._applied(old, file, text, by, now)
+            if validate_only or new == old:
+                return await self._view(new, fresh=True)
+            try:
+                await (self._store.insert(new) if old is None else self._store.replace(old, new))
+            except StoreConflict:
+                continue
+            self.failures.pop(file.migration, None)
+            _log.info("migration applied", migration=file.migration, link=file.link, by=by)
+            return await self._view(new, fresh=True)
+        raise Conflict(f"migration '{file.migration}' is being changed by others; try again")
+
+    def _applied(
+        self, old: MigrationRecord | None, file: MigrationFile, text: str, by: str, now: int
+    ) -> MigrationRecord:
+        if old is not None and old.link != file.link:
+            raise BadRequest(
+                f"migration '{old.name}' is of link '{old.link}'; name this one otherwise, or delete the other"
+            )
+        if old is None and len(self._store.migrations) >= MIGRATIONS:
+            raise BadRequest(f"there are {MIGRATIONS} migrations already: lockgate migration delete")
+        if old is not None and old.file == text and old.state is MigrationState.RUNNING:
+            return old
+        made = old or MigrationRecord(name=file.migration, link=file.link, file=text, created_ms=now)
+        running = replace(made, file=text, state=MigrationState.RUNNING, state_since_ms=now, applied_by=by)
+        return running.noted(JournalEntry(now, "APPLIED", by=by, detail=f"{len(file.applications)} application(s)"))
+
+    def list(self) -> Sequence[MigrationRecord]:
+        """All, by name."""
+        return [self._store.migrations[name] for name in sorted(self._store.migrations)]
+
+    def record(self, name: str) -> MigrationRecord:
+        """One of them; NotFound if there is none."""
+        found = self._store.migrations.get(name)
+        if found is None:
+            raise NotFound(f"there is no migration '{name}': lockgate migration apply FILE")
+        return found
+
+    async def describe(self, name: str) -> MigrationView:
+        """One of them, with what is left; NotFound as `record`."""
+        return await self._view(self.record(name))
+
+    async def pause(self, name: str, by: str, *, validate_only: bool = False) -> MigrationView:
+        """Take no further step until `resume`. What has begun comes to its end."""
+        return await self._switch(name, MigrationState.PAUSED, by, (MigrationState.RUNNING,), validate_only)
+
+    async def resume(self, name: str, by: str, *, validate_only: bool = False) -> MigrationView:
+        """Go on."""
+        return await self._switch(name, MigrationState.RUNNING, by, (MigrationState.PAUSED,), validate_only)
+
+    async def abort(self, name: str, by: str, *, validate_only: bool = False) -> MigrationView:
+        """Take no further step; only a new apply goes on. What is done stays as it is."""
+        allowed = (MigrationState.RUNNING, MigrationState.PAUSED)
+        return await self._switch(name, MigrationState.ABORTED, by, allowed, validate_only)
+
+    async def delete(self, name: str, *, validate_only: bool = False) -> None:
+        """Forget a migration with its journal; mirrors and groups stay as they are.
+
+        Raises:
+            NotFound: there is none. Conflict: it is RUNNING.
+        """
+        record = self.record(name)
+        if record.state is MigrationState.RUNNING:
+            raise Conflict(f"migration '{name}' is RUNNING: lockgate migration abort {name}")
+        if not validate_only:
+            await self._store.delete(record)
+            self.failures.pop(name, None)
+            _log.info("migration deleted", migration=name)
+
+    async def _switch(
+        self, name: str, state: MigrationState, by: str, allowed: Sequence[MigrationState], validate_only: bool
+    ) -> MigrationView:
+        record = self.record(name)
+        if record.state not in allowed:
+            raise Conflict(
+                f"migration '{name}' is {record.state.value}, not {' or '.join(one.value for one in allowed)}"
+            )
+        now = self._records.now_ms()
+        if validate_only:
+            return await self._view(replace(record, state=state))
+        entry = JournalEntry(now, "RESUMED" if state is MigrationState.RUNNING else state.value, by=by)
+        return await self._view(await self.change(record, entry, state))
+
+    async def change(
+        self, record: MigrationRecord, entry: JournalEntry, state: MigrationState | None = None
+    ) -> MigrationRecord:
+        """Note something in the journal, and perhaps go to another state, whatever else was noted meanwhile.
+
+        Raises:
+            NotFound: it was deleted. Conflict: others change it again and again, or have changed its state.
+        """
+        for _ in range(_ATTEMPTS):
+            old = self.record(record.name)
+            if state is not None and old.state is not record.state:
+                raise Conflict(f"migration '{record.name}' is {old.state.value} by now")
+            new = old.noted(entry)
+            if state is not None:
+                new = replace(new, state=state, state_since_ms=entry.at_ms)
+            try:
+                await self._store.replace(old, new)
+            except StoreConflict:
+                continue
+            return new
+        raise Conflict(f"migration '{record.name}' is being changed by others; try again")
+
+    def file_of(self, record: MigrationRecord) -> MigrationFile:
+        """Its file. Raises Conflict: a newer version has written one that this one cannot read."""
+        try:
+            return of_text(record.file)
+        except (FileError, ValueError) as exc:
+            raise Conflict(f"migration '{record.name}': its file cannot be read by this version: {exc}") from exc
+
+    async def plan(self, file: MigrationFile, *, fresh: bool = False) -> MigrationPlan:
+        """What is left of a file now."""
+        asks = any(one.options.min_readiness for one in file.applications)
+        return resolve(file, await self._world.read(file, await self._scores(file) if asks else {}, fresh=fresh))
+
+    async def _view(self, record: MigrationRecord, *, fresh: bool = False) -> MigrationView:
+        file = self.file_of(record)
+        return MigrationView(
+            record=record,
+            file=file,
+            plan=await self.plan(file, fresh=fresh),
+            failures=dict(self.failures.get(record.name, {})),
+            running=sorted(self.running.get(record.name, ())),
+        )

@@ -1,0 +1,247 @@
+"""The migration file: what a migration is to come to, as people write it down, and its JSON Schema.
+
+It says how the world is to be, not what is to be done: `lockgate migration apply` finds out what is missing. So it is
+applied again after each change of it, and after anything that somebody did by hand.
+
+All names are the source's. One that ends in `*` means every name that begins so. `until` says how far an application
+goes; a first file may stop at `mirrored`, and a later one go on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Annotated, Any, Final, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from gateway.kafka.rules.names import bad_name
+
+APPLICATIONS: Final = 2_000
+NAMES: Final = 10_000
+"""Of topics, groups or transactional ids in one application."""
+
+_CLOCK: Final = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
+
+SCHEMA_ID: Final = "https://lockgate.dev/schemas/migration-1.json"
+
+
+class FileError(ValueError):
+    """The file cannot be used: one line with the key and what is wrong with it."""
+
+
+class Part(BaseModel):
+    """Unknown keys are errors; nothing changes once it is read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Until(StrEnum):
+    """How far an application goes."""
+
+    MIRRORED = "mirrored"
+    GROUPS = "groups"
+    PROMOTED = "promoted"
+
+
+class Day(StrEnum):
+    """Of the week, in the window's own time zone."""
+
+    MON = "mon"
+    TUE = "tue"
+    WED = "wed"
+    THU = "thu"
+    FRI = "fri"
+    SAT = "sat"
+    SUN = "sun"
+
+
+class Window(Part):
+    """When promotes may begin. One that ends before it begins ends on the next day."""
+
+    days: list[Day] = Field(default_factory=lambda: list(Day), min_length=1, description="Days on which it begins.")
+    begins: str = Field(alias="from", pattern=_CLOCK, description='Local time, in quotes: "22:00".')
+    ends: str = Field(alias="to", pattern=_CLOCK, description="Local time; the same as `from` for a whole day.")
+    zone: str = Field(default="UTC", description="Time zone, as Europe/Berlin.")
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @field_validator("begins", "ends", mode="before")
+    @classmethod
+    def _quoted(cls, clock: Any) -> Any:
+        if isinstance(clock, int):  # YAML 1.1 takes 22:00 for a number in base 60
+            raise ValueError(f'write the time in quotes, such as "22:00" (it was read as the number {clock})')
+        return clock
+
+    @field_validator("zone")
+    @classmethod
+    def _known(cls, zone: str) -> str:
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError) as exc:
+            raise ValueError(f"{zone!r} is no time zone of this machine, such as Europe/Berlin or UTC") from exc
+        return zone
+
+
+class Options(Part):
+    """How an application is moved; see docs/migration.md."""
+
+    replication_factor: int = Field(
+        default=0, ge=0, le=32_767, description="Of its topics on the target; 0: as the link says."
+    )
+    configs: dict[str, str] = Field(default_factory=dict, description="Of its topics on the target, not synced then.")
+    start: str = Field(
+        default="", description="Where its mirrors begin: earliest, latest, a time; '': as the link says."
+    )
+    idle_groups: bool = Field(
+        default=False,
+        description="Promote groups that have no members anywhere, too; else a member must wait at the gateway.",
+    )
+    min_readiness: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="Promote topics only from this readiness on. What blocks a promote always does.",
+    )
+
+
+Names = Annotated[list[str], Field(max_length=NAMES)]
+
+
+class Application(Part):
+    """Topics and groups that move together."""
+
+    name: str = Field(description="Of letters, digits, '.', '_' and '-'.")
+    topics: Names = Field(default_factory=list, description="Source topics; `orders-*` is every one that begins so.")
+    groups: Names = Field(default_factory=list, description="Groups of the source, likewise.")
+    transactional_ids: Names = Field(default_factory=list, description="Of its producers; they are watched, not moved.")
+    together: bool = Field(
+        default=False, description="Its topics and groups change sides in one step: transactions tie them."
+    )
+    after: list[str] = Field(default_factory=list, max_length=APPLICATIONS, description="Applications that go first.")
+    until: Until = Field(default=Until.PROMOTED, description="How far it goes.")
+    windows: list[Window] = Field(default_factory=list, max_length=64, description="None: at any time.")
+    options: Options = Options()
+
+    @field_validator("name")
+    @classmethod
+    def _fits_a_path(cls, name: str) -> str:
+        if problem := bad_name(name):
+            raise ValueError(problem)
+        return name
+
+    @field_validator("topics", "groups", "transactional_ids")
+    @classmethod
+    def _patterns(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if not name or "*" in name[:-1]:
+                raise ValueError(f"{name!r}: a name, or a beginning with one '*' at its end")
+        return names
+
+    @model_validator(mode="after")
+    def _moves_something(self) -> Self:
+        if not self.topics and not self.groups:
+            raise ValueError(f"application '{self.name}' has neither topics nor groups")
+        return self
+
+
+class MigrationFile(Part):
+    """A migration."""
+
+    migration: str = Field(description="Its name.")
+    link: str = Field(description="The link whose source is migrated; it exists already.")
+    applications: list[Application] = Field(min_length=1, max_length=APPLICATIONS)
+
+    @field_validator("migration")
+    @classmethod
+    def _fits_a_path(cls, name: str) -> str:
+        if problem := bad_name(name):
+            raise ValueError(problem)
+        return name
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [one.name for one in self.applications]
+        twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        if twice:
+            raise ValueError(f"two applications are named '{twice[0]}'")
+        _named_once(self.applications)
+        ordered(self.applications)
+        return self
+
+
+def _named_once(applications: Iterable[Application]) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for one in applications:
+        for kind, names in (("topic", one.topics), ("group", one.groups)):
+            for name in names:
+                owner = seen.setdefault((kind, name), one.name)
+                if owner != one.name:
+                    raise ValueError(f"{kind} '{name}' is in the applications '{owner}' and '{one.name}'")
+
+
+def ordered(applications: Sequence[Application]) -> list[Application]:
+    """In the order of `after`, else as they stand. Raises ValueError for a circle, or a name that is none of them."""
+    by_name = {one.name: one for one in applications}
+    for one in applications:
+        for name in one.after:
+            if name not in by_name:
+                raise ValueError(f"application '{one.name}' goes after '{name}', which is not in the file")
+    done: dict[str, Application] = {}
+    left = list(applications)
+    while left:
+        ready = [one for one in left if all(name in done for name in one.after)]
+        if not ready:
+            raise ValueError(f"applications wait for each other: {', '.join(sorted(one.name for one in left))}")
+        done |= {one.name: one for one in ready}
+        left = [one for one in left if one.name not in done]
+    return list(done.values())
+
+
+def matches(name: str, wanted: Iterable[str]) -> bool:
+    """Whether one of the names of a file means this one."""
+    return any(name.startswith(one[:-1]) if one.endswith("*") else name == one for one in wanted)
+
+
+def parsed(document: Any) -> MigrationFile:
+    """The file of what YAML or JSON holds.
+
+    Raises:
+        FileError: one line with the key, and what is wrong with it.
+    """
+    if not isinstance(document, dict):
+        raise FileError("a migration file holds a mapping with `migration`, `link` and `applications`")
+    try:
+        return MigrationFile.model_validate(document)
+    except ValidationError as exc:
+        first = exc.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        text = {"extra_forbidden": "unknown key", "missing": "is required"}.get(first["type"], first["msg"])
+        text = text.removeprefix("Value error, ")
+        more = f" (and {exc.error_count() - 1} more)" if exc.error_count() > 1 else ""
+        raise FileError(f"{where}: {text}{more}" if where else f"{text}{more}") from exc
+
+
+def plain(file: MigrationFile) -> dict[str, Any]:
+    """As YAML and JSON hold it; what is as by default is left out."""
+    found: dict[str, Any] = file.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return found
+
+
+def as_text(file: MigrationFile) -> str:
+    """For a record: JSON that `of_text` reads, the same for the same file."""
+    return json.dumps(plain(file), separators=(",", ":"), sort_keys=True)
+
+
+def of_text(text: str) -> MigrationFile:
+    """Of a record. Raises FileError: it was written by a version whose files are others."""
+    return parsed(json.loads(text))
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the file, for editors: completion and checks while one types."""
+    made = MigrationFile.model_json_schema(by_alias=True)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID, "title": "lockgate migration"}
+    return {**made, **head}

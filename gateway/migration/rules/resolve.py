@@ -1,0 +1,326 @@
+"""What is missing between the world and a migration file, step by step. Pure.
+
+`resolve` is asked again after every step and every change, and remembers nothing: what somebody has done by hand is
+done, what a crash has left is gone on with, and a file that was changed counts from the next look on. A step that is
+there says for what it waits; one that waits for nothing may be taken now.
+
+What people do is respected. A mirror that is paused, mirrored back or FAILED, a group that was demoted, are waited for
+with the command that goes on; nothing is repaired, resumed or promoted over their heads. A topic that another link
+mirrors is not taken from it.
+
+An application goes through three stages: its mirrors are there; its groups read on the target; its topics are written
+there. In one that moves `together` the last two are one step, since its transactions tie them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gateway.kafka.rules.names import is_internal
+from gateway.migration.rules.file import Application, MigrationFile, Until, matches, ordered
+from gateway.migration.rules.windows import is_open, next_opening
+from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
+from gateway.state.records import GroupState, MirrorState
+
+_MIRRORS = (MirrorState.ACTIVE, MirrorState.PENDING_STOPPED)
+
+
+class StepKind(StrEnum):
+    """What is done, in the order of stages."""
+
+    CREATE_MIRROR = "CREATE_MIRROR"
+    DECLARE_GROUP = "DECLARE_GROUP"
+    PROMOTE_GROUP = "PROMOTE_GROUP"
+    PROMOTE_TOPICS = "PROMOTE_TOPICS"
+    PROMOTE_TOGETHER = "PROMOTE_TOGETHER"
+
+
+class Stage(StrEnum):
+    """How far an application is."""
+
+    TO_MIRROR = "TO_MIRROR"
+    MIRRORED = "MIRRORED"
+    GROUPS_MOVED = "GROUPS_MOVED"
+    PROMOTED = "PROMOTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """One step. `waits_for`: why it is not taken now; '' when it may be. Names are the source's."""
+
+    kind: StepKind
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    waits_for: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationPlan:
+    """What is left of one application. `problems`: what nobody but a person can mend. `beyond`: how many steps are left
+    after its `until`. `topics`, `groups`: all that it is about, patterns resolved."""
+
+    application: Application
+    stage: Stage
+    steps: tuple[PlannedStep, ...] = ()
+    problems: tuple[str, ...] = ()
+    beyond: int = 0
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing is left up to its `until`."""
+        return not self.steps and not self.problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationPlan:
+    """What is left of a migration, in the order in which applications go. `problems`: of all of it."""
+
+    applications: tuple[ApplicationPlan, ...]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_done(self) -> bool:
+        """The file's end is reached."""
+        return not self.problems and all(one.is_done for one in self.applications)
+
+
+def resolve(file: MigrationFile, world: World) -> MigrationPlan:
+    """What is left to be done."""
+    if not world.link_there:
+        return MigrationPlan(applications=(), problems=(f"link '{file.link}' does not exist: lockgate link create",))
+    plans: dict[str, ApplicationPlan] = {}
+    owners = _Owners(file, world)
+    for application in ordered(file.applications):
+        unfinished = [name for name in application.after if _is_behind(plans[name])]
+        plans[application.name] = _Resolver(file.link, application, world, owners, unfinished).plan()
+    problems = [world.source_trouble] if world.source_topics is None and _asks_the_source(file, world) else []
+    return MigrationPlan(applications=tuple(plans[one.name] for one in file.applications), problems=tuple(problems))
+
+
+def _is_behind(plan: ApplicationPlan) -> bool:
+    """Something of it is not promoted, whether its `until` asks for it or not."""
+    return plan.stage is not Stage.PROMOTED
+
+
+def _asks_the_source(file: MigrationFile, world: World) -> bool:
+    """Names in it cannot be resolved without the source."""
+    names = [name for one in file.applications for name in (*one.topics, *one.groups)]
+    return any(name.endswith("*") or (name not in world.mirrors and name not in world.groups) for name in names)
+
+
+class _Owners:
+    """Which application has which names: the one that names it, else the first whose pattern means it.
+
+    Worked out once for all names of the world, so that a look costs no more for many applications.
+    """
+
+    def __init__(self, file: MigrationFile, world: World) -> None:
+        self._found: dict[tuple[str, str], list[str]] = {}
+        there = {
+            "topic": {*world.mirrors, *(world.source_topics or ())},
+            "group": {*world.groups, *(world.source_groups or ())},
+        }
+        for kind, names in there.items():
+            named = {name: one.name for one in file.applications for name in _names(one, kind)}
+            patterns = [
+                (one.name, beginnings)
+                for one in file.applications
+                if (beginnings := [name for name in _names(one, kind) if name.endswith("*")])
+            ]
+            for name in sorted(name for name in names if not is_internal(name)):
+                owner = named.get(name) or next((app for app, means in patterns if matches(name, means)), "")
+                if owner:
+                    self._found.setdefault((kind, owner), []).append(name)
+
+    def names_of(self, application: Application, kind: str) -> list[str]:
+        """Of the world, in order."""
+        return self._found.get((kind, application.name), [])
+
+
+def _names(application: Application, kind: str) -> Sequence[str]:
+    return application.topics if kind == "topic" else application.groups
+
+
+@dataclass(slots=True)
+class _Resolver:
+    """Of one application."""
+
+    link: str
+    application: Application
+    world: World
+    owners: _Owners
+    unfinished: Sequence[str]
+    problems: list[str] = field(default_factory=list)
+
+    def plan(self) -> ApplicationPlan:
+        application, world = self.application, self.world
+        topics = self._resolved("topic", world.source_topics)
+        groups = self._resolved("group", world.source_groups if application.until is not Until.MIRRORED else None)
+        mirrors = [*self._creates(topics)]
+        moves = [*self._declares(groups), *([] if application.together else self._group_promotes(groups))]
+        promotes = [*self._promote(topics, groups)]
+        stages = {Until.MIRRORED: mirrors, Until.GROUPS: mirrors + moves, Until.PROMOTED: mirrors + moves + promotes}
+        steps = stages[application.until]
+        problems = [*self.problems, *self._in_the_way(topics)]
+        return ApplicationPlan(
+            application=application,
+            stage=_stage(mirrors, moves, promotes, problems),
+            steps=tuple(steps),
+            problems=tuple(problems),
+            beyond=len(stages[Until.PROMOTED]) - len(steps),
+            topics=tuple(topics),
+            groups=tuple(groups),
+        )
+
+    def _resolved(self, kind: str, source: frozenset[str] | None) -> list[str]:
+        """All names that the application means; what is nowhere is a problem. `source`: None where that is not one,
+        or not known."""
+        found = self.owners.names_of(self.application, kind)
+        there = set(found)
+        for name in _names(self.application, kind) if source is not None else ():
+            if not name.endswith("*") and name not in there:
+                self.problems.append(f"{kind} '{name}' is not on the source of link '{self.link}'")
+        return found
+
+    # -- mirrors ---------------------------------------------------------------------------------------------------
+
+    def _creates(self, topics: Iterable[str]) -> Iterator[PlannedStep]:
+        waits = f"link '{self.link}' is paused: lockgate link resume {self.link}" if self.world.link_paused else ""
+        for name in topics:
+            if name not in self.world.mirrors:
+                yield PlannedStep(kind=StepKind.CREATE_MIRROR, topics=(name,), waits_for=waits)
+
+    def _in_the_way(self, topics: Iterable[str]) -> Iterator[str]:
+        """What somebody must decide on."""
+        for name in topics:
+            mirror = self.world.mirrors.get(name)
+            if mirror is None:
+                continue
+            if mirror.link != self.link:
+                yield f"topic '{name}' is a mirror topic of link '{mirror.link}' already"
+            elif mirror.state is MirrorState.FAILED:
+                yield f"mirror topic '{mirror.mirror_topic}' has FAILED ({mirror.remark}): lockgate mirror repair"
+            elif mirror.reverse:
+                yield (
+                    f"mirror topic '{mirror.mirror_topic}' is mirrored back to the source: somebody goes back; "
+                    "wait for that, or delete its mirror"
+                )
+
+    # -- groups ----------------------------------------------------------------------------------------------------
+
+    def _declares(self, groups: Iterable[str]) -> Iterator[PlannedStep]:
+        for name in groups:
+            if name not in self.world.groups:
+                yield PlannedStep(kind=StepKind.DECLARE_GROUP, groups=(name,))
+
+    def _group_promotes(self, groups: Iterable[str]) -> Iterator[PlannedStep]:
+        for name in groups:
+            if not self._is_promoted(name):
+                yield PlannedStep(kind=StepKind.PROMOTE_GROUP, groups=(name,), waits_for=self._group_waits(name))
+
+    def _is_promoted(self, name: str) -> bool:
+        group = self.world.groups.get(name)
+        return group is not None and group.state is GroupState.PROMOTED
+
+    def _group_waits(self, name: str) -> str:
+        """Why the group cannot be promoted now; '' when it may be tried."""
+        group = self.world.groups.get(name)
+        if group is None:
+            return "it is not declared yet"
+        if group.demoted:
+            return f"somebody has demoted it: lockgate group promote {group.group} --link {self.link}"
+        if group.members is None:
+            return group.remark or "the source has not said whether it has members there"
+        if group.members:
+            return f"{group.members} member(s) on the source: restart them onto the gateway"
+        if not group.waiting and not self.application.options.idle_groups:
+            return "no member waits at the gateway (a group that stays idle: options.idle_groups)"
+        return ""
+
+    # -- promotes --------------------------------------------------------------------------------------------------
+
+    def _promote(self, topics: Iterable[str], groups: Sequence[str]) -> Iterator[PlannedStep]:
+        left = [name for name in topics if not self._is_stopped(name)]
+        still = [name for name in groups if not self._is_promoted(name)]
+        if not self.application.together:
+            if left:
+                waits = self._first(self._mirrors_wait, left) or self._gate(still, begun=False)
+                yield PlannedStep(kind=StepKind.PROMOTE_TOPICS, topics=tuple(left), waits_for=waits)
+        elif left or still:
+            begun = len(left) < len([*topics]) or len(still) < len(groups)
+            waits = self._first(self._mirrors_wait, left) or self._together_waits(still) or self._gate((), begun=begun)
+            yield PlannedStep(kind=StepKind.PROMOTE_TOGETHER, topics=tuple(left), groups=tuple(still), waits_for=waits)
+
+    def _is_stopped(self, name: str) -> bool:
+        mirror = self.world.mirrors.get(name)
+        return mirror is not None and mirror.is_promoted
+
+    def _together_waits(self, groups: Iterable[str]) -> str:
+        if self.world.auto_promote and groups:
+            return (
+                "groups.auto.promote is on: its groups would be promoted before its topics; "
+                f"lockgate link configuration update {self.link} --config groups.auto.promote=false"
+            )
+        return self._first(self._group_waits, groups)
+
+    def _mirrors_wait(self, name: str) -> str:
+        mirror = self.world.mirrors.get(name)
+        if mirror is None:
+            return "it is not mirrored yet"
+        if mirror.state is MirrorState.PENDING_STOPPED:
+            return "it is being promoted"
+        if mirror.state is not MirrorState.ACTIVE:
+            return _paused(mirror, self.link)
+        return "" if mirror.lag is not None else "its mirror has not measured its lag yet"
+
+    def _gate(self, groups: Sequence[str], *, begun: bool) -> str:
+        """What holds a promote that could begin: what was begun is brought to its end, whatever the window."""
+        application, world = self.application, self.world
+        if groups:
+            return f"group '{groups[0]}' is not promoted yet" + (f", nor {len(groups) - 1} more" if groups[1:] else "")
+        if begun:
+            return ""
+        if self.unfinished:
+            return f"application '{self.unfinished[0]}' goes first"
+        opening = next_opening(application.windows, world.now)
+        if not is_open(application.windows, world.now):
+            return (
+                f"no window is open; the next one opens at {opening.isoformat(timespec='minutes') if opening else '?'}"
+            )
+        ready = world.readiness.get(application.name, 0)
+        if ready < application.options.min_readiness:
+            return f"its readiness is {ready}, below {application.options.min_readiness}: lockgate migration ready"
+        return ""
+
+    @staticmethod
+    def _first(waits: Callable[[str], str], names: Collection[str] | Iterable[str]) -> str:
+        """The first reason, with the name that it is about."""
+        return next((f"'{name}': {reason}" for name in names if (reason := waits(name))), "")
+
+
+def _paused(mirror: MirrorStanding, link: str) -> str:
+    if mirror.state is MirrorState.PAUSED:
+        return f"it is PAUSED: lockgate mirror resume {mirror.mirror_topic} --link {link}"
+    return f"it is {mirror.state.value}{f': {mirror.remark}' if mirror.remark else ''}"
+
+
+def _stage(
+    mirrors: Sequence[PlannedStep],
+    moves: Sequence[PlannedStep],
+    promotes: Sequence[PlannedStep],
+    problems: Sequence[str],
+) -> Stage:
+    if mirrors:
+        return Stage.TO_MIRROR
+    if moves:
+        return Stage.MIRRORED
+    if promotes:
+        return Stage.GROUPS_MOVED if not any(one.groups for one in promotes) else Stage.MIRRORED
+    return Stage.PROMOTED if not problems else Stage.MIRRORED
+
+
+__all__ = ["ApplicationPlan", "GroupStanding", "MigrationPlan", "PlannedStep", "Stage", "StepKind", "resolve"]

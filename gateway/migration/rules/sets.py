@@ -1,0 +1,262 @@
+"""What must move together: sets of topics, groups and transactional ids, and the order in which they go. Pure.
+
+First, what is tied by ties that bind is one set. Then what nothing binds is put where it belongs for people:
+
+* a topic that only groups of one set read joins that set, and so does a group that only reads topics of one set;
+* topics and groups without a transaction that read one another become an *ordinary* set. It could be split;
+* a group that reads topics of several sets, or more than `WIDE` topics, is a set of its own.
+
+A set whose topics a group of another set reads goes after that one, since a topic is not promoted before its groups.
+Sets that would wait for each other in a circle are one set: none of them can go first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from graphlib import CycleError, TopologicalSorter
+from itertools import takewhile
+from typing import Final
+
+from gateway.kafka.rules.names import is_internal
+from gateway.migration.rules.left_open import left_open
+from gateway.migration.rules.snapshot import NotKnown, SourceSnapshot
+from gateway.migration.rules.ties import CONNECT, Kind, Node, Tie, Why, nodes_of, streams_applications, ties
+
+WIDE: Final = 16
+"""A group that reads more topics does not make one set of them."""
+
+_MOVED: Final = ("", "consumer", CONNECT)
+
+
+class SetKind(StrEnum):
+    """What a set is. PLAIN: nothing in it binds."""
+
+    STREAMS = "STREAMS"
+    TRANSACTIONAL = "TRANSACTIONAL"
+    CONNECT = "CONNECT"
+    PLAIN = "PLAIN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One set. `after`: names of the sets that go before it. `ties`: within it. `binds`: it must move as one."""
+
+    name: str
+    kind: SetKind
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    transactional_ids: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    ties: tuple[Tie, ...] = ()
+
+    @property
+    def binds(self) -> bool:
+        """Whether something in it must move in one moment."""
+        return self.kind is not SetKind.PLAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovered:
+    """All sets, in an order in which they can go. `across`: ties between sets, none of which binds."""
+
+    cluster_id: str = ""
+    at_ms: int = 0
+    sets: tuple[Found, ...] = ()
+    across: tuple[Tie, ...] = ()
+    not_known: tuple[NotKnown, ...] = ()
+
+
+@dataclass(slots=True)
+class _Union:
+    """Which nodes are one."""
+
+    parent: dict[Node, Node] = field(default_factory=dict)
+
+    def find(self, node: Node) -> Node:
+        self.parent.setdefault(node, node)
+        while self.parent[node] != node:
+            self.parent[node] = self.parent[self.parent[node]]
+            node = self.parent[node]
+        return node
+
+    def join(self, one: Node, other: Node) -> None:
+        first, second = sorted((self.find(one), self.find(other)))
+        self.parent[second] = first
+
+
+def discover(snapshot: SourceSnapshot) -> Discovered:
+    """The sets of a source."""
+    found, open_ends = ties(snapshot)
+    nodes = _nodes(snapshot)
+    found = [tie for tie in found if tie.one in nodes and tie.other in nodes]
+    union = _Union()
+    for tie in found:
+        if tie.binds:
+            union.join(tie.one, tie.other)
+    bound = {union.find(node) for tie in found if tie.binds for node in (tie.one, tie.other)}
+    reads = _reads(found)
+    _attach_topics(union, nodes, bound, reads)
+    _attach_groups(union, nodes, bound, reads)
+    order = _without_circles(union, nodes, reads)
+    sets = _named(snapshot, union, nodes, found, order)
+    inside = {tie for one in sets for tie in one.ties}
+    return Discovered(
+        cluster_id=snapshot.cluster_id,
+        at_ms=snapshot.at_ms,
+        sets=tuple(sets),
+        across=tuple(tie for tie in found if tie not in inside),
+        not_known=(*snapshot.not_known, *open_ends, *left_open(snapshot, found)),
+    )
+
+
+def _nodes(snapshot: SourceSnapshot) -> frozenset[Node]:
+    """What moves: nothing that is a cluster's own, or that no gateway lets through (share groups)."""
+    topics = [Node(Kind.TOPIC, one.name) for one in snapshot.topics if not one.internal and not is_internal(one.name)]
+    groups = [
+        Node(Kind.GROUP, one.name)
+        for one in snapshot.groups
+        if (one.protocol_type in _MOVED or one.type == "streams") and one.type != "share" and not is_internal(one.name)
+    ]
+    ids = [Node(Kind.TRANSACTIONAL_ID, one.name) for one in snapshot.transactional_ids if not is_internal(one.name)]
+    return frozenset((*topics, *groups, *ids))
+
+
+def _reads(found: Iterable[Tie]) -> Mapping[Node, frozenset[Node]]:
+    """Group -> the topics that it reads."""
+    reads: dict[Node, set[Node]] = {}
+    for tie in found:
+        if tie.why is Why.READS:
+            reads.setdefault(tie.one, set()).add(tie.other)
+    return {one: frozenset(topics) for one, topics in reads.items()}
+
+
+def _attach_topics(
+    union: _Union, nodes: Collection[Node], bound: Collection[Node], reads: Mapping[Node, frozenset[Node]]
+) -> None:
+    """Topics that only groups of one set read go to it."""
+    readers: dict[Node, set[Node]] = {}
+    for one, topics in reads.items():
+        for topic in topics:
+            readers.setdefault(topic, set()).add(one)
+    joins = []
+    for topic in sorted(nodes):
+        sets = {union.find(one) for one in readers.get(topic, ())}
+        if topic.kind is Kind.TOPIC and union.find(topic) not in bound and len(sets) == 1 and sets <= set(bound):
+            joins.append((topic, sets.pop()))
+    for topic, owner in joins:
+        union.join(topic, owner)
+
+
+def _attach_groups(
+    union: _Union, nodes: Collection[Node], bound: Collection[Node], reads: Mapping[Node, frozenset[Node]]
+) -> None:
+    """Groups that read topics of one set go to it; those that read what nothing binds make a set of it."""
+    bound = {union.find(node) for node in bound}  # topics that have joined may have given it another name
+    for one in sorted(node for node in nodes if node.kind is Kind.GROUP and union.find(node) not in bound):
+        topics = reads.get(one, frozenset())
+        sets = {union.find(topic) for topic in topics}
+        ordinary = not sets & bound and len(topics) <= WIDE
+        if len(sets) == 1 or ordinary:
+            for topic in topics:
+                union.join(one, topic)
+        bound = {union.find(node) for node in bound}
+
+
+def _without_circles(
+    union: _Union, nodes: Collection[Node], reads: Mapping[Node, frozenset[Node]]
+) -> Sequence[tuple[Node, frozenset[Node]]]:
+    """(set, the sets before it) in an order in which they can go; sets in a circle are joined."""
+    while True:
+        before: dict[Node, set[Node]] = {union.find(node): set() for node in sorted(nodes)}
+        for one, topics in reads.items():
+            for topic in topics:
+                if union.find(one) != union.find(topic):
+                    before[union.find(topic)].add(union.find(one))
+        try:
+            order = list(TopologicalSorter({key: sorted(value) for key, value in before.items()}).static_order())
+        except CycleError as exc:
+            circle: list[Node] = exc.args[1]
+            for node in circle[1:]:
+                union.join(circle[0], node)
+            continue
+        return [(one, frozenset(before[one])) for one in order]
+
+
+def _named(
+    snapshot: SourceSnapshot,
+    union: _Union,
+    nodes: Collection[Node],
+    found: Sequence[Tie],
+    order: Sequence[tuple[Node, frozenset[Node]]],
+) -> list[Found]:
+    members: dict[Node, list[Node]] = {}
+    for node in sorted(nodes):
+        members.setdefault(union.find(node), []).append(node)
+    within: dict[Node, list[Tie]] = {}
+    for tie in found:
+        if union.find(tie.one) == union.find(tie.other):
+            within.setdefault(union.find(tie.one), []).append(tie)
+    streams = streams_applications(snapshot)
+    names: dict[Node, str] = {}
+    sets = []
+    for root, before in order:
+        inside = within.get(root, [])
+        kind = _kind(inside)
+        names[root] = _free(_name(_telling(members[root], inside), streams), names.values())
+        sets.append(
+            Found(
+                name=names[root],
+                kind=kind,
+                topics=_of(Kind.TOPIC, members[root]),
+                groups=_of(Kind.GROUP, members[root]),
+                transactional_ids=_of(Kind.TRANSACTIONAL_ID, members[root]),
+                after=tuple(sorted(names[one] for one in before)),
+                ties=tuple(inside),
+            )
+        )
+    return sets
+
+
+def _kind(inside: Iterable[Tie]) -> SetKind:
+    whys = {tie.why for tie in inside if tie.binds}
+    if whys & {Why.STREAMS_INTERNAL, Why.STREAMS_PRODUCER}:
+        return SetKind.STREAMS
+    if whys & {Why.WRITES_IN_TRANSACTIONS, Why.COMMITS_IN_TRANSACTIONS}:
+        return SetKind.TRANSACTIONAL
+    return SetKind.CONNECT if Why.CONNECT_INTERNAL in whys else SetKind.PLAIN
+
+
+def _of(kind: Kind, members: Iterable[Node]) -> tuple[str, ...]:
+    return tuple(node.name for node in members if node.kind is kind)
+
+
+def _telling(members: Sequence[Node], inside: Iterable[Tie]) -> Sequence[Node]:
+    """Those for whose sake it is a set: what binds, where something does."""
+    bound = nodes_of(tie for tie in inside if tie.binds)
+    return [node for node in members if not bound or node in bound]
+
+
+def _name(members: Sequence[Node], streams: Collection[str]) -> str:
+    """What people would call it: its Streams application, its only group, what its names have in common."""
+    groups, ids = _of(Kind.GROUP, members), _of(Kind.TRANSACTIONAL_ID, members)
+    own = [name for name in groups if name in streams]
+    for names in (own, groups if ids or len(groups) == 1 else (), ids, _of(Kind.TOPIC, members), groups):
+        if names:
+            common = _beginning(names).rstrip("-_.0123456789") if len(names) > 1 else names[0]
+            return common if len(common) > 2 else names[0]
+    return "set"
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """What all of them begin with."""
+    return "".join(signs[0] for signs in takewhile(lambda signs: len(set(signs)) == 1, zip(*names, strict=False)))
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    legal = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "-" for sign in name)[:200]
+    found, number = legal, 2
+    while found in taken:
+        found, number = f"{legal}-{number}", number + 1
+    return found

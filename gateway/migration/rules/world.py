@@ -1,0 +1,64 @@
+"""The world as a migration sees it, under the source's names: plain values, read anew for each look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from gateway.state.records import GroupState, MirrorState
+
+_BEGINNING: Final = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorStanding:
+    """A mirror topic. `mirror_topic`: its name on the target. `link`: whose it is. `lag`: records, None while it is not
+    known. `reverse`: it is mirrored back, or on its way to that. `remark`: what it waits for, or why it FAILED."""
+
+    mirror_topic: str
+    state: MirrorState
+    link: str
+    lag: int | None = None
+    reverse: bool = False
+    remark: str = ""
+
+    @property
+    def is_promoted(self) -> bool:
+        """The target is written."""
+        return self.state is MirrorState.STOPPED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStanding:
+    """A mirror group. `members`: on the source, None while it is not known. `waiting`: members at its gate. `demoted`:
+    somebody has sent it back. `remark`: what it waits for."""
+
+    group: str
+    state: GroupState
+    members: int | None = None
+    waiting: int = 0
+    demoted: bool = False
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """All that is looked at. Maps are by the source's names.
+
+    `link_there`, `link_paused`, `auto_promote`: of the link, whose groups may be promoted by themselves.
+    `source_topics`, `source_groups`: None while the source does not tell, for the reason in `source_trouble`.
+    `readiness`: of each application, where it is asked for.
+    """
+
+    now: datetime = _BEGINNING
+    link_there: bool = True
+    link_paused: bool = False
+    auto_promote: bool = False
+    source_topics: frozenset[str] | None = frozenset()
+    source_groups: frozenset[str] | None = frozenset()
+    source_trouble: str = ""
+    mirrors: Mapping[str, MirrorStanding] = field(default_factory=dict)
+    groups: Mapping[str, GroupStanding] = field(default_factory=dict)
+    readiness: Mapping[str, int] = field(default_factory=dict)

@@ -1,0 +1,251 @@
+"""Asks a source everything that discovery goes by. Nothing is changed there.
+
+Every question has a bound: of time, of groups and transactional ids, of records that are read of Kafka's own topics.
+What a bound cut off, and what a broker refuses, is in the snapshot as something that is not known, with the right that
+would help; the rest is used all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from gateway.kafka import groups as kafka_groups
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.commits import committed_offsets
+from gateway.kafka.connection.errors import NetError, PartitionErrors, UnsupportedVersion
+from gateway.kafka.producers import active_producers
+from gateway.kafka.rules.names import is_internal
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.kafka.transactions import Transaction, all_transactions
+from gateway.migration.log_tail import offset_owners, transactions_logged
+from gateway.migration.rules.internal_records import CONSUMER_OFFSETS, TRANSACTION_STATE, connect_assignment
+from gateway.migration.rules.snapshot import (
+    GroupSeen,
+    MemberSeen,
+    NotKnown,
+    SourceSnapshot,
+    TopicSeen,
+    TransactionalIdSeen,
+)
+from gateway.migration.rules.ties import CONNECT
+from protocol.errors import MalformedFrame, ProtocolError
+
+GROUPS: Final = 5_000
+IDS: Final = 20_000
+PARTITIONS_AT_ONCE: Final = 2_000
+_PARALLEL: Final = 8
+_GROUP_S: Final = 5.0
+_STEP_S: Final = 20.0
+_LOG_S: Final = 20.0
+_TROUBLE: Final = (NetError, ProtocolError, TimeoutError, OSError)
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What is not known so far."""
+
+    not_known: list[NotKnown] = field(default_factory=list)
+
+    async def unless_refused(self, work: Awaitable[T], otherwise: T, what: str, how_to_tell: str) -> T:
+        """The answer; when there is none, that and the reason are noted."""
+        try:
+            return await work
+        except UnsupportedVersion:
+            self.not_known.append(NotKnown(f"{what}: the source is too old to tell", how_to_tell))
+        except _TROUBLE as exc:
+            self.not_known.append(NotKnown(f"{what}: {str(exc) or 'no answer in time'}", how_to_tell))
+        return otherwise
+
+
+async def read_source(cluster: Cluster, mirrored: Collection[str], now_ms: Callable[[], int]) -> SourceSnapshot:
+    """The snapshot of a source.
+
+    Args:
+        mirrored: source topics that the link mirrors already.
+
+    Raises:
+        ClusterUnavailable: the source does not even name its topics and groups.
+        BrokerError: it refuses to.
+    """
+    at_ms, asked = now_ms(), _Asked()
+    view = await cluster.refresh(timeout_s=_STEP_S)
+    partitions = {name: len(topic.partitions) for name, topic in view.topics.items()}
+    listed = await kafka_groups.list_groups(cluster, timeout_s=_STEP_S)
+    transactions = await asked.unless_refused(
+        all_transactions(cluster, _STEP_S), (), "which transactional ids there are", _DESCRIBE_IDS
+    )
+    if len(transactions) > IDS or len(listed) > GROUPS:
+        asked.not_known.append(NotKnown(f"what is beyond {GROUPS} groups and {IDS} transactional ids", "ask in parts"))
+    transactions, listed = transactions[:IDS], listed[:GROUPS]
+    producers = await _producers(cluster, partitions, asked)
+    ids = await _transactional_ids(cluster, transactions, producers, partitions, asked)
+    return SourceSnapshot(
+        cluster_id=view.cluster_id,
+        at_ms=at_ms,
+        topics=tuple(
+            TopicSeen(
+                name=name,
+                producer_ids=_of_topic(producers, name, partitions[name]),
+                internal=topic.internal,
+                mirrored=name in mirrored,
+            )
+            for name, topic in sorted(view.topics.items())
+        ),
+        groups=await _groups(cluster, listed),
+        transactional_ids=ids,
+        offset_partition_count=partitions.get(CONSUMER_OFFSETS, 0),
+        not_known=tuple(asked.not_known),
+    )
+
+
+_DESCRIBE_IDS: Final = "let the link's principal DESCRIBE transactional ids (Kafka 3.0 and later)"
+_READ_PRODUCERS: Final = "let the link's principal READ the topics (Kafka 2.8 and later)"
+
+
+async def _producers(
+    cluster: Cluster, partitions: Mapping[str, int], asked: _Asked
+) -> Mapping[TopicPartition, frozenset[int]]:
+    """Who is known to the leader of each partition; those that are missing were not told."""
+    wanted = [
+        (name, index)
+        for name, count in partitions.items()
+        if not is_internal(name) or name == CONSUMER_OFFSETS
+        for index in range(count)
+    ]
+    found: dict[TopicPartition, frozenset[int]] = {}
+    refused: set[str] = set()
+    for at in range(0, len(wanted), PARTITIONS_AT_ONCE):
+        some = wanted[at : at + PARTITIONS_AT_ONCE]
+        try:
+            found |= await active_producers(cluster, some, timeout_s=_STEP_S)
+        except PartitionErrors as exc:
+            found |= exc.partial
+            refused |= {topic for topic, _ in exc.errors}
+        except _TROUBLE as exc:
+            asked.not_known.append(NotKnown(f"which producers write: {str(exc) or 'no answer'}", _READ_PRODUCERS))
+            break
+    if CONSUMER_OFFSETS in refused:
+        asked.not_known.append(
+            NotKnown("which transactions commit offsets", f"let the link's principal READ {CONSUMER_OFFSETS}")
+        )
+    return found
+
+
+def _of_topic(producers: Mapping[TopicPartition, frozenset[int]], name: str, count: int) -> frozenset[int] | None:
+    told = [producers[name, index] for index in range(count) if (name, index) in producers]
+    return frozenset[int]().union(*told) if told else None
+
+
+async def _transactional_ids(
+    cluster: Cluster,
+    transactions: Sequence[Transaction],
+    producers: Mapping[TopicPartition, frozenset[int]],
+    partitions: Mapping[str, int],
+    asked: _Asked,
+) -> tuple[TransactionalIdSeen, ...]:
+    """With all that the brokers' own topics tell of them, where they may be read."""
+    logged = await asked.unless_refused(
+        transactions_logged(cluster, partitions.get(TRANSACTION_STATE, 0), _LOG_S),
+        {},
+        f"what former transactions wrote ({TRANSACTION_STATE})",
+        f"let the link's principal READ {TRANSACTION_STATE}",
+    )
+    found = {one.transactional_id: _seen(one) for one in transactions}
+    for name, entries in logged.items():
+        one = found.setdefault(name, TransactionalIdSeen(name=name))
+        topics = {topic for entry in entries for topic in entry.partitions if not is_internal(topic)}
+        offsets = {index for entry in entries for index in entry.partitions.get(CONSUMER_OFFSETS, ())}
+        found[name] = replace(
+            one,
+            producer_ids=one.producer_ids | {entry.producer_id for entry in entries if entry.producer_id >= 0},
+            logged=frozenset(topics),
+            offset_partitions=one.offset_partitions | offsets,
+        )
+    by_producer = {producer: name for name, one in found.items() for producer in one.producer_ids}
+    for (topic, index), ids in producers.items():
+        for name in {by_producer[each] for each in ids if each in by_producer} if topic == CONSUMER_OFFSETS else ():
+            found[name] = replace(found[name], offset_partitions=found[name].offset_partitions | {index})
+    wanted = sorted({index for one in found.values() for index in one.offset_partitions})
+    owners = await asked.unless_refused(
+        offset_owners(cluster, wanted, by_producer.keys(), _LOG_S),
+        {},
+        f"whose offsets transactions commit ({CONSUMER_OFFSETS})",
+        f"let the link's principal READ {CONSUMER_OFFSETS}",
+    )
+    for producer, keys in owners.items():
+        one = found[by_producer[producer]]
+        found[one.name] = replace(one, groups=one.groups | {key.group for key in keys})
+    return tuple(found[name] for name in sorted(found))
+
+
+def _seen(one: Transaction) -> TransactionalIdSeen:
+    topics = one.partitions if one.is_unended else {}
+    return TransactionalIdSeen(
+        name=one.transactional_id,
+        state=one.state,
+        producer_ids=frozenset({one.producer_id} if one.producer_id >= 0 else ()),
+        open=frozenset(topic for topic in topics if not is_internal(topic)),
+        offset_partitions=frozenset(topics.get(CONSUMER_OFFSETS, ())),
+        started_ms=one.started_ms if one.is_unended else -1,
+    )
+
+
+async def _groups(cluster: Cluster, listed: Sequence[kafka_groups.GroupListing]) -> tuple[GroupSeen, ...]:
+    slots = asyncio.Semaphore(_PARALLEL)
+
+    async def one(listing: kafka_groups.GroupListing) -> GroupSeen:
+        async with slots:
+            return await _group(cluster, listing)
+
+    return tuple(await asyncio.gather(*(one(each) for each in listed)))
+
+
+async def _group(cluster: Cluster, listing: kafka_groups.GroupListing) -> GroupSeen:
+    seen = GroupSeen(name=listing.group, type=listing.type, protocol_type=listing.protocol_type)
+    if listing.type == "share":
+        return seen
+    trouble = ""
+    try:
+        view = await kafka_groups.describe_group(cluster, listing.group, timeout_s=_GROUP_S)
+        seen = _described(seen, view)
+    except _TROUBLE as exc:
+        trouble = str(exc) or "no answer in time"
+    try:
+        committed = await committed_offsets(cluster, listing.group, timeout_s=_GROUP_S)
+    except PartitionErrors as exc:
+        return replace(seen, committed=frozenset(topic for topic, _ in exc.partial), unknown=trouble or str(exc))
+    except _TROUBLE as exc:
+        return replace(seen, unknown=trouble or str(exc) or "no answer in time")
+    return replace(seen, committed=frozenset(topic for topic, _ in committed), unknown=trouble)
+
+
+def _described(seen: GroupSeen, view: kafka_groups.GroupView) -> GroupSeen:
+    connect = view.protocol_type == CONNECT
+    return replace(
+        seen,
+        type=seen.type or view.type,
+        protocol_type=seen.protocol_type or view.protocol_type,
+        protocol=view.protocol,
+        members=tuple(
+            MemberSeen(client_id=member.client_id, host=member.host, instance_id=member.instance_id or "")
+            for member in view.members
+        ),
+        read=view.topics,
+        by_pattern=any(member.subscribed_regex for member in view.members),
+        connectors=frozenset(_connectors(view)) if connect else frozenset(),
+    )
+
+
+def _connectors(view: kafka_groups.GroupView) -> Sequence[str]:
+    found: set[str] = set()
+    for member in view.members:
+        try:
+            found.update(connect_assignment(member.assignment).connectors)
+        except MalformedFrame:
+            continue  # of a worker whose protocol is another one
+    return sorted(found)

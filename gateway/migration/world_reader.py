@@ -1,0 +1,120 @@
+"""Reads the world for a migration: the records, what is measured of them, and the names that the source has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from gateway.errors import ControlError
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.reports import GroupReports
+from gateway.migration.rules.file import MigrationFile
+from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
+from gateway.operations.cluster_errors import source_errors
+from gateway.operations.records import Records
+from gateway.operations.sources import VIEW_S, SourcesForViews
+from gateway.state.link_config import parse
+from gateway.state.mirror_states import UNDER_WAY
+from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord
+from gateway.topics.mirrors import Mirrors
+
+FRESH_S: Final = 10.0
+"""For how long the names of a source count as its names now."""
+
+_Names = tuple[frozenset[str] | None, frozenset[str] | None, str]
+
+
+class WorldReader:
+    """`reports`, `gates`: what is known of groups without asking anybody."""
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        views: SourcesForViews,
+        mirrors: Mirrors,
+        gates: GroupGates,
+        reports: GroupReports,
+        waits_for: Callable[[str, str], str],
+        clock: Callable[[], float],
+    ) -> None:
+        """`waits_for`: (link, group) -> why the group is not promoted yet."""
+        self._records = records
+        self._views = views
+        self._mirrors = mirrors
+        self._gates = gates
+        self._reports = reports
+        self._waits_for = waits_for
+        self._clock = clock
+        self._names: dict[str, tuple[float, int, _Names]] = {}
+
+    async def read(self, file: MigrationFile, readiness: Mapping[str, int], *, fresh: bool = False) -> World:
+        """The world. `fresh`: the source is asked for its names now."""
+        store, link = self._records.store, self._records.store.links.get(file.link)
+        now = datetime.fromtimestamp(self._records.now_ms() / 1000, UTC)
+        if link is None:
+            return World(now=now, link_there=False)
+        config = parse(link.configs)
+        topics, groups, trouble = await self._names_of(link, fresh=fresh)
+        return World(
+            now=now,
+            link_paused=config.paused,
+            auto_promote=config.groups_auto_promote,
+            source_topics=topics,
+            source_groups=groups,
+            source_trouble=trouble,
+            mirrors=self._mirrors_of(link),
+            groups={one.source_name: self._group(one) for key, one in store.groups.items() if key[0] == link.name},
+            readiness=readiness,
+        )
+
+    async def _names_of(self, link: LinkRecord, *, fresh: bool) -> _Names:
+        """Topics and groups of the source, and why they are not known."""
+        at, link_id, known = self._names.get(link.name, (0.0, -1, (None, None, "")))
+        if link_id == link.link_id and not fresh and self._clock() - at < FRESH_S:
+            return known
+        try:
+            access = await self._views.reach(link)
+            with source_errors(link.name):
+                async with asyncio.timeout(VIEW_S):
+                    topics = frozenset(topic.name for topic in await access.list_topics())
+                    groups = frozenset(await access.group_ids())
+        except ControlError as exc:
+            return None, None, str(exc)
+        self._names[link.name] = (self._clock(), link.link_id, (topics, groups, ""))
+        return topics, groups, ""
+
+    def _mirrors_of(self, link: LinkRecord) -> Mapping[str, MirrorStanding]:
+        """By source topic: the link's own, and those that other links have of topics that its own would be named as."""
+        config, found = parse(link.configs), dict[str, MirrorStanding]()
+        for mirror in self._records.store.mirrors.values():
+            if mirror.link == link.name:
+                found[mirror.source_topic] = self._mirror(mirror)
+            elif name := config.source_topic(mirror.mirror_topic):
+                found.setdefault(name, self._mirror(mirror))
+        return found
+
+    def _mirror(self, mirror: MirrorRecord) -> MirrorStanding:
+        view = self._mirrors.view(mirror)
+        lags = [one.lag for one in view.partitions]
+        return MirrorStanding(
+            mirror_topic=mirror.mirror_topic,
+            state=view.state,
+            link=mirror.link,
+            lag=None if not lags or None in lags else sum(lag or 0 for lag in lags),
+            reverse=mirror.is_reverse or (mirror.created and mirror.state in UNDER_WAY),
+            remark=mirror.error_message or view.promote_error or view.waiting_for,
+        )
+
+    def _group(self, record: GroupRecord) -> GroupStanding:
+        link, group = record.link, record.group
+        return GroupStanding(
+            group=group,
+            state=record.state,
+            members=self._reports.members_on_source.get((link, group)),
+            waiting=len(self._gates.waiters(group)),
+            demoted=record.demoted,
+            remark=record.error_message or self._waits_for(link, group),
+        )

@@ -1,0 +1,90 @@
+"""`lockgate migration`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+FILE = {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["orders"], "until": "mirrored"}]}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "m.yaml"
+    path.write_text(yaml.safe_dump(FILE))
+    return path
+
+
+def test_a_dry_run_is_a_diff_and_changes_nothing(linked, run, file):
+    lines = run("migration", "apply", str(file), "--dry-run").stdout.splitlines()
+    assert lines[0] == "+ a: mirror topic orders"
+    assert lines[1].split()[:3] == ["a:", "until", "mirrored;"]
+    assert lines[-1] == "1 step(s) left"
+    assert run("migration", "list").stdout == "there are no migrations\n"
+
+
+def test_apply_status_pause_abort_delete(linked, run, file):
+    said = run("migration", "apply", str(file)).stdout
+    assert "applied m (RUNNING)" in said
+    assert run("migration", "list").stdout.splitlines()[1].split()[:2] == ["m", "l"]
+    shown = run("migration", "status", "m").stdout
+    assert "APPLIED" in shown
+    assert json.loads(run("migration", "status", "m", "-o", "json").stdout)["file"] == FILE
+    linked.plane.source.down = True
+    file.write_text(yaml.safe_dump(FILE | {"applications": [{"name": "a", "topics": ["o*"]}]}))
+    assert "the source of link 'l'" in run("migration", "apply", str(file), code=1).stderr
+    assert run("migration", "pause", "m", "--dry-run").stdout == "would pause m (PAUSED)\n"
+    assert run("migration", "pause", "m").stdout == "paused m (PAUSED)\n"
+    assert run("migration", "resume", "m").stdout == "resumed m (RUNNING)\n"
+    assert "is RUNNING" in run("migration", "delete", "m", code=1).stderr
+    assert run("migration", "abort", "m").stdout == "aborted m (ABORTED)\n"
+    assert run("migration", "delete", "m").stdout == "deleted m\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("migration: m", "is required"),
+        ("a: [", "not YAML"),
+        ("- 1", "holds a mapping"),
+        (yaml.safe_dump(FILE | {"colour": "red"}), "colour: unknown key"),
+    ],
+)
+def test_a_file_that_cannot_be_is_wrong_usage(run, file, text, words):
+    file.write_text(text)
+    said = run("migration", "apply", str(file), code=2).stderr
+    assert words in said
+    assert said.count("\n") == 1
+    assert "No such file" in run("migration", "apply", str(file.with_name("none")), code=2).stderr
+
+
+def test_problems_end_it_with_1(linked, run, file):
+    file.write_text(yaml.safe_dump(FILE | {"applications": [{"name": "a", "topics": ["nosuch"]}]}))
+    assert "a: topic 'nosuch' is not on the source" in run("migration", "apply", str(file), "--dry-run", code=1).stderr
+
+
+def test_the_schema_is_json(run):
+    assert json.loads(run("migration", "schema").stdout)["required"] == ["migration", "link", "applications"]
+
+
+def test_a_link_that_is_not_there(linked, run, file):
+    assert run("migration", "discover", "--link", "x", code=1).stderr == "error: link 'x' does not exist\n"
+
+
+async def nothing_open(access):
+    return []
+
+
+def test_ready_ends_with_1_while_something_blocks(linked, run, file):
+    linked.plane.service.readiness._transactions = nothing_open
+    run("migration", "apply", str(file))
+    run("migration", "ready", "m")
+    linked.plane.source.down = True
+    said = run("migration", "ready", "m", code=1).stdout
+    assert said.startswith("readiness ")
+    assert "orders" in said
+    assert json.loads(run("migration", "ready", "--link", "l", "-o", "json", code=1).stdout)["applications"]
+    assert "name a migration" in run("migration", "ready", code=2).stderr

@@ -1,0 +1,89 @@
+"""Readiness asked of a control plane in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.errors import NotFound
+from gateway.kafka.commits import Committed
+from gateway.kafka.groups import GroupView, MemberView
+from gateway.kafka.transactions import Transaction
+from gateway.migration.history import MirrorHistory
+from gateway.migration.rules.file import parsed
+from gateway.migration.rules.readiness import Code
+from gateway.state.records import GroupRecord
+from tests.support.control.control_plane import Plane
+from tests.support.fakes.fake_engine import status
+
+FILE = parsed({"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["orders"], "groups": ["g"]}]})
+
+
+@pytest.fixture
+async def scene(plane: Plane) -> Plane:
+    """A mirror that is level, and a group that has not moved; its member reads beside the gateway."""
+    await plane.with_mirror(partitions=1)
+    plane.engine.numbers["l", "orders"] = [status(0)]
+    member = MemberView(member_id="m", client_id="app", host="h", subscribed=frozenset({"orders"}))
+    plane.source.groups["g"] = GroupView(
+        group="g", state="Stable", type="classic", protocol_type="consumer", members=(member,)
+    )
+    await plane.by_hand(GroupRecord(link="l", group="g"))
+    plane.service.readiness._transactions = nothing_open
+    return plane
+
+
+async def nothing_open(_: object) -> list[Transaction]:
+    return []
+
+
+async def test_who_has_not_moved_and_has_no_offset(scene: Plane) -> None:
+    (judged,) = await scene.service.readiness.of_file(FILE)
+    assert [one.code for one in judged.findings] == [Code.GROUP_NOT_PROMOTED, Code.GROUP_WITHOUT_COMMITS]
+    scene.source.offsets["g"] = {("orders", 0): Committed(1, -1, "")}
+    (judged,) = await scene.service.readiness.of_file(FILE)
+    assert [one.code for one in judged.findings] == [Code.GROUP_NOT_PROMOTED]
+
+
+async def test_an_open_transaction_of_the_topic(scene: Plane) -> None:
+    async def one_open(_: object) -> list[Transaction]:
+        return [Transaction("t", "Ongoing", 7, scene.now_ms - 60_000, 900_000, {"orders": (0,)})]
+
+    scene.service.readiness._transactions = one_open
+    (judged,) = await scene.service.readiness.of_file(FILE)
+    found = next(one for one in judged.findings if one.code is Code.TRANSACTION_OPEN)
+    assert "open for 60 s" in found.reason
+
+
+async def test_a_source_that_is_down_blocks(scene: Plane) -> None:
+    scene.source.down = True
+    (judged,) = await scene.service.readiness.of_file(FILE)
+    assert Code.CLIENTS_UNKNOWN in [one.code for one in judged.findings]
+    assert judged.score <= 40
+
+
+async def test_all_of_a_link(scene: Plane) -> None:
+    judged = await scene.service.readiness.of_link("l")
+    assert judged is not None
+    assert judged.application == "l"
+    with pytest.raises(NotFound):
+        await scene.service.readiness.of_link("x")
+
+
+async def test_scores_of_migrations_are_kept_for_the_metrics(scene: Plane) -> None:
+    await scene.service.migrations.apply(FILE, "ann")
+    await scene.service.readiness.look()
+    (numbers,) = scene.service.numbers().migrations
+    assert (numbers.migration, list(numbers.readiness)) == ("m", ["a"])
+    await scene.service.migrations.abort("m", "ann")
+    await scene.service.migrations.delete("m")
+    assert scene.service.numbers().migrations == []
+
+
+async def test_bypassing_writers_of_an_hour_and_the_lag_before(scene: Plane) -> None:
+    history = MirrorHistory(scene.store.mirrors, scene.engine.status)
+    for minute in range(70):
+        scene.engine.numbers["l", "orders"] = [status(0, lag=minute, bypassed_last_minute=1)]
+        await history.look()
+    assert history.bypassed("l", "orders") == 60
+    assert history.lag_before("l", "orders") == 65
+    assert history.lag_before("l", "other") is None

@@ -1,0 +1,157 @@
+"""Migrations carried out over a control plane in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.errors import BadRequest, Conflict, NotFound
+from gateway.kafka.commits import Committed
+from gateway.kafka.groups import GroupView
+from gateway.migration.rules.file import MigrationFile, parsed
+from gateway.migration.rules.resolve import StepKind
+from gateway.state.migration_records import MigrationState
+from gateway.state.records import GroupState, MirrorState
+from tests.support.control.control_plane import Plane
+from tests.support.fakes.fake_engine import status
+from tests.support.waiting import wait_until_async
+
+TOPICS = ("orders", "payments")
+
+
+def file(**more: Any) -> MigrationFile:
+    application = {"name": "a", "topics": list(TOPICS), "groups": ["billing"], "options": {"idle_groups": True}, **more}
+    return parsed({"migration": "m", "link": "l", "applications": [application]})
+
+
+async def scene(plane: Plane) -> None:
+    """A source with two topics and a group that has read one of them, and is away now."""
+    await plane.with_link(**{"groups.auto.promote": "false"})
+    for name in TOPICS:
+        plane.source.add(name, 1, 10)
+        plane.engine.numbers["l", name] = [status(0)]
+    plane.source.groups["billing"] = GroupView(group="billing", state="Empty", type="classic", protocol_type="consumer")
+    plane.source.offsets["billing"] = {("orders", 0): Committed(10, -1, "")}
+    plane.service.group_reports.members_on_source["l", "billing"] = 0
+
+
+async def done(plane: Plane) -> None:
+    await wait_until_async(lambda: plane.store.migrations["m"].state is MigrationState.DONE, 30, what="DONE")
+
+
+def journal(plane: Plane) -> list[tuple[str, tuple[str, ...], str]]:
+    return [(entry.what, entry.names, entry.by) for entry in plane.store.migrations["m"].journal]
+
+
+async def test_a_file_is_carried_out_to_its_end(plane: Plane) -> None:
+    await scene(plane)
+    view = await plane.service.migrations.apply(file(), "ann")
+    assert next(step.kind for step in view.plan.applications[0].steps) is StepKind.CREATE_MIRROR
+    await done(plane)
+    assert [plane.state(name) for name in TOPICS] == [MirrorState.STOPPED] * 2
+    assert plane.store.groups["l", "billing"].state is GroupState.PROMOTED
+    whats = journal(plane)
+    assert whats[0] == ("APPLIED", (), "ann")
+    assert sorted(whats[1:4]) == [
+        ("CREATE_MIRROR", ("orders",), ""),
+        ("CREATE_MIRROR", ("payments",), ""),
+        ("DECLARE_GROUP", ("billing",), ""),
+    ]
+    assert whats[4:] == [("PROMOTE_GROUP", ("billing",), ""), ("PROMOTE_TOPICS", TOPICS, ""), ("DONE", (), "")]
+
+
+async def test_together_promotes_topics_first_and_leaves_out_the_check_for_its_own_groups(plane: Plane) -> None:
+    await scene(plane)
+    await plane.service.migrations.apply(file(together=True), "ann")
+    await done(plane)
+    assert plane.promoters.asked == [("l", TOPICS, True)]
+    assert [what for what, _, _ in journal(plane)[-3:]] == ["PROMOTE_TOGETHER", "PROMOTE_TOGETHER", "DONE"]
+
+
+async def test_together_is_refused_while_another_group_reads_there(plane: Plane) -> None:
+    await scene(plane)
+    plane.source.offsets["other"] = {("orders", 0): Committed(1, -1, "")}
+    plane.source.groups["other"] = GroupView(group="other", state="Empty", type="classic", protocol_type="consumer")
+    await plane.service.migrations.apply(file(together=True), "ann")
+    await wait_until_async(lambda: plane.service.migrations.failures.get("m"), 30, what="a refusal")
+    assert "group 'other' reads these topics" in str(plane.service.migrations.failures["m"])
+    assert plane.promoters.asked == []
+    assert journal(plane)[-1][0] == "PROMOTE_TOGETHER_REFUSED"
+
+
+async def test_what_was_done_by_hand_is_done(plane: Plane) -> None:
+    await scene(plane)
+    for name in TOPICS:
+        await plane.service.mirrors.create("l", name)
+    await plane.service.groups.create("l", "billing")
+    await plane.service.groups.promote("l", "billing")
+    await plane.service.migrations.apply(file(until="groups"), "ann")
+    await done(plane)
+    assert [what for what, _, _ in journal(plane)] == ["APPLIED", "DONE"]
+
+
+async def test_the_next_leader_goes_on(plane: Plane) -> None:
+    await scene(plane)
+    plane.engine.numbers.clear()  # no lag is measured: it cannot go to its end
+    await plane.service.migrations.apply(file(), "ann")
+    await wait_until_async(lambda: ("l", "payments") in plane.store.mirrors, 30, what="the mirrors")
+    other = Plane(plane.log.kept, clusters_of=plane)
+    await plane.close()
+    await other.start()
+    try:
+        other.service.group_reports.members_on_source["l", "billing"] = 0
+        for name in TOPICS:
+            other.engine.numbers["l", name] = [status(0)]
+        await done(other)
+    finally:
+        await other.close()
+
+
+async def test_a_paused_one_takes_no_step(plane: Plane) -> None:
+    await scene(plane)
+    plane.source.down = True
+    await plane.service.migrations.apply(file(), "ann")
+    paused = await plane.service.migrations.pause("m", "bob")
+    plane.source.down = False
+    applied = plane.store.applied
+    await plane.service._migration_run.run_due()
+    assert (paused.record.state, plane.store.applied) == (MigrationState.PAUSED, applied)
+    with pytest.raises(Conflict, match="is PAUSED, not RUNNING"):
+        await plane.service.migrations.pause("m", "bob")
+    await plane.service.migrations.resume("m", "bob")
+    await done(plane)
+
+
+async def test_an_aborted_one_goes_on_only_by_a_new_apply(plane: Plane) -> None:
+    await scene(plane)
+    await plane.service.migrations.apply(file(until="mirrored"), "ann")
+    await done(plane)
+    with pytest.raises(Conflict, match="is DONE"):
+        await plane.service.migrations.abort("m", "bob")
+    again = await plane.service.migrations.apply(file(), "bob")
+    assert (again.record.state, again.record.applied_by) == (MigrationState.RUNNING, "bob")
+    aborted = await plane.service.migrations.abort("m", "bob")
+    assert aborted.record.journal[-1].by == "bob"
+    await plane.service.migrations.delete("m")
+    assert "m" not in plane.store.migrations
+
+
+async def test_what_cannot_be_applied(plane: Plane) -> None:
+    with pytest.raises(NotFound, match="link 'l' does not exist"):
+        await plane.service.migrations.apply(file(), "ann")
+    await scene(plane)
+    await plane.service.links.create("k", {"bootstrap.servers": "source:9092"})
+    await plane.service.migrations.apply(file(until="mirrored"), "ann")
+    with pytest.raises(BadRequest, match="is of link 'l'"):
+        await plane.service.migrations.apply(file().model_copy(update={"link": "k"}), "ann")
+    with pytest.raises(NotFound, match="no migration 'x'"):
+        plane.service.migrations.record("x")
+
+
+async def test_a_dry_run_changes_nothing(plane: Plane) -> None:
+    await scene(plane)
+    applied = plane.store.applied
+    view = await plane.service.migrations.apply(file(), "ann", validate_only=True)
+    assert len(view.plan.applications[0].steps) == 5
+    assert (plane.store.applied, dict(plane.store.migrations)) == (applied, {})
