@@ -1,4 +1,4 @@
-"""Schema sync between real registries, by a control plane without Kafka: Apicurio 2.6 to itself, and to Apicurio 3.3."""
+"""Schema sync between real registries, by a control plane without Kafka: Apicurio 2.6 to itself, and to 3.3."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_ids_are_translated(pair: RegistryPair, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not apicurio.java(21), reason="Apicurio 3 needs Java 21")
 async def test_a_target_that_only_says_import_is_found_out(pair: RegistryPair, tmp_path: Path) -> None:
-    """Apicurio 3.3 has mode IMPORT, and gives ids of its own in it. (Of the other subjects it would hit some by chance.)"""
+    """Apicurio 3.3 has mode IMPORT, and gives ids of its own in it. (It would hit some of the others by chance.)"""
     with apicurio.running(V2, tmp_path) as source, apicurio.running(V3, tmp_path) as target:
         filled(source)
         target.register("its-own", avro({"type": "bytes"}))
