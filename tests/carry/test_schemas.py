@@ -1,7 +1,7 @@
 """Schema sync by a gateway process between real registries: Apicurio 2.6 is the source of all tests here.
 
-What the targets are: Apicurio 2.6 where ids are translated; Apicurio 2.6 and 3.3 where ids are to be kept and the
-target cannot; a strict registry of our own, behind HTTPS, where they are kept: no real one that takes ids can be had.
+What the targets are: Apicurio 2.6 where ids are translated, and where they are to be kept and the target has no
+modes; a strict registry of our own, behind HTTPS, where they are kept: no real one that takes ids can be had.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gateway.devcluster import DevCluster
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.identities.certificates import Certificates
 from tests.support.registries import apicurio
-from tests.support.registries.apicurio import V2, V3, Registry
+from tests.support.registries.apicurio import V2, Registry
 from tests.support.registries.served import served
 from tests.support.registries.strict_registry import IMPORT, StrictRegistry
 from tests.support.waiting import wait_until
@@ -139,19 +139,6 @@ def test_a_target_without_modes_is_refused(lab: Lab, name: str, tmp_path: Path) 
         assert lab.error(name).endswith("set schema.ids=translate")
         assert target.get("/subjects") == []
         print(f"schemas: target=apicurio-{V2} ids=fixed: {lab.error(name)}")  # noqa: T201
-
-
-@pytest.mark.skipif(not apicurio.java(21), reason="Apicurio 3 needs Java 21")
-def test_a_target_that_only_says_import_is_found_out(lab: Lab, name: str, tmp_path: Path) -> None:
-    """Apicurio 3.3 has mode IMPORT, and gives ids of its own in it. Nothing of the trial stays."""
-    with apicurio.running(V3, tmp_path) as target:
-        target.register("its-own", avro({"type": "long"}))
-        one = '{"subjectFilters": [{"name": "proto-value", "patternType": "LITERAL", "filterType": "INCLUDE"}]}'
-        lab.link(name, target.url, schema_subject_filters=one)  # the only one here whose id it would not hit by chance
-        wait_until(lambda: "does not keep ids" in lab.error(name), 60, what="the preflight")
-        assert target.get("/subjects") == ["its-own"]
-        assert not lab.subjects(name)
-        print(f"schemas: target=apicurio-{V3} ids=fixed: {lab.error(name)}")  # noqa: T201
 
 
 def test_ids_are_kept(lab: Lab, name: str, tmp_path: Path) -> None:
