@@ -16,6 +16,7 @@ import yaml
 from pydantic import ValidationError
 
 from gateway.config.settings import Settings
+from gateway.validation import one_line
 
 _VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 
@@ -66,16 +67,8 @@ def _interpolated(value: Any, where: str, environment: Mapping[str, str]) -> Any
 
 
 def _one_line(error: ValidationError) -> str:
-    """The first error, and how many more there are."""
-    errors = error.errors(include_url=False, include_context=False)
-    first = errors[0]
-    where = ".".join(str(part) for part in first["loc"])
-    if where == "target" and first["type"] == "value_error":  # the message begins with the property's name
+    """As `one_line`; of the target's properties, whose messages begin with the property's name, by that name."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    if first["loc"] == ("target",) and first["type"] == "value_error":
         return f"target.{first['msg'].removeprefix('Value error, ')}"
-    text = {"extra_forbidden": "unknown key", "missing": "is required"}.get(first["type"], first["msg"])
-    text = " ".join(text.removeprefix("Value error, ").split())
-    shown = first.get("input")
-    if first["type"] not in ("extra_forbidden", "missing", "value_error") and isinstance(shown, str | int | float):
-        text = f"{text} (it is {shown!r})"
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{where}: {text}{more}" if where else f"{text}{more}"
+    return one_line(error)

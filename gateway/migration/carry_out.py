@@ -19,6 +19,8 @@ from gateway.topics.plan import Wanted
 
 PROMOTE_S: Final = 120.0
 """For how long the end of a promote is awaited, to note how it went; the promote itself has limits of its own."""
+PAUSE_TOLD_S: Final = 2.0
+"""For how long the length of its write pause is awaited behind a cutover."""
 _LOOK_S: Final = 0.1
 
 
@@ -81,7 +83,12 @@ class CarryOut:
         if not names:
             return Done(self._carried(link, [config.target_group(name) for name in groups]))
         await self._until_over(link, names)
-        return Done(pause_ms=self._pauses.since(link, begun))
+        told_by = self._clock() + PAUSE_TOLD_S
+        while True:  # the record says STOPPED a moment before the pause is over
+            pause_ms = self._pauses.since(link, begun)
+            if pause_ms >= 0 or self._clock() >= told_by:
+                return Done(pause_ms=pause_ms)
+            await asyncio.sleep(_LOOK_S)
 
     async def _until_over(self, link: str, names: Sequence[str]) -> None:
         """Raises Conflict when the topics are not STOPPED in the end, or not in time."""

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gateway.kafka.rules.names import bad_name
+from gateway.validation import one_line
 
 APPLICATIONS: Final = 2_000
 NAMES: Final = 10_000
@@ -216,12 +217,7 @@ def parsed(document: Any) -> MigrationFile:
     try:
         return MigrationFile.model_validate(document)
     except ValidationError as exc:
-        first = exc.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        text = {"extra_forbidden": "unknown key", "missing": "is required"}.get(first["type"], first["msg"])
-        text = text.removeprefix("Value error, ")
-        more = f" (and {exc.error_count() - 1} more)" if exc.error_count() > 1 else ""
-        raise FileError(f"{where}: {text}{more}" if where else f"{text}{more}") from exc
+        raise FileError(one_line(exc)) from exc
 
 
 def plain(file: MigrationFile) -> dict[str, Any]:
