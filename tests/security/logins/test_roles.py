@@ -84,6 +84,8 @@ def test_an_operator_gets_no_secret_and_deletes_no_record() -> None:
         ("POST", "/v3/links/{link}/mirrors/{topic}:truncate-and-restore"),
         ("DELETE", "/v3/links/{link}/mirrors/{topic}"),
         ("POST", "/v3/links/{link}/mirrors/{topic}:recreate"),
+        ("POST", "/v3/links/{link}/users:apply"),
+        ("POST", "/v3/links/{link}/quotas:apply"),
         ("DELETE", "/v3/gateways/{name:path}"),
         ("POST", CONFLUENT),
         ("DELETE", CONFLUENT + "/{link}"),

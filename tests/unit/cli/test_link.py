@@ -128,6 +128,7 @@ def test_a_link_is_changed_paused_and_looked_at(server, run):
         "ConsumerOffsetSync",
         "AutoCreateMirror",
         "AclSync",
+        "SchemaSync",
     ]
     plan = run("link", "delete", "l", "--dry-run").stdout
     assert "Would be deleted  yes" in plan

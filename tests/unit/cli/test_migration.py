@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.waiting import wait_until
+
 FILE = {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["orders"], "until": "mirrored"}]}
 
 
@@ -81,6 +83,7 @@ async def nothing_open(access):
 def test_ready_ends_with_1_while_something_blocks(linked, run, file):
     linked.plane.service.readiness._transactions = nothing_open
     run("migration", "apply", str(file))
+    wait_until(lambda: linked.plane.store.mirrors, 10.0, what="its mirror")
     run("migration", "ready", "m")
     linked.plane.source.down = True
     said = run("migration", "ready", "m", code=1).stdout

@@ -16,6 +16,8 @@ WITHOUT = {
     "serve": "runs until it is stopped",
     "job": "results are files and a table; see docs/jobs.md",
     "dev": "brokers of this machine; no gateway is asked",
+    "report": "files, and whether a signature is right",
+    "migration schema": "it is JSON",
 }
 
 
@@ -32,7 +34,7 @@ def test_every_command_has_it() -> None:
     found = dict(commands(app))
     assert len(found) > 30
     lacking = [" ".join(path) for path, call in found.items() if "output" not in inspect.signature(call).parameters]
-    assert {path.split()[0] for path in lacking} <= set(WITHOUT), lacking
+    assert not [path for path in lacking if path not in WITHOUT and path.split()[0] not in WITHOUT]
 
 
 def test_what_is_deleted_is_named(linked, run) -> None:

@@ -310,7 +310,7 @@ async def test_a_share_group(fake: FakeCluster, client: OpenCluster) -> None:
     found = await describe_group(await client(fake.bootstrap), "g")
     assert (found.type, found.protocol_type, found.state) == ("share", "share", "Stable")
     (read,) = found.members
-    assert (read.host, read.topics, read.assigned) == ("10.0.0.1", {"orders"}, {"orders": (0, 2)})
+    assert (read.host, read.topics, dict(read.assigned)) == ("10.0.0.1", frozenset({"orders"}), {"orders": (0, 2)})
 
 
 async def test_a_streams_group_reads_what_its_topology_does(fake: FakeCluster, client: OpenCluster) -> None:

@@ -28,6 +28,7 @@ def world(course: list[str], newcomer: Any = None) -> Any:
         loop=SimpleNamespace(network=SimpleNamespace(heal=lambda: None)),
         writers=[],
         branches={},
+        rights=None,
         topics=lambda: ("plain", "out"),
         cast=SimpleNamespace(stop_producers=done, newcomer=newcomer),
         until=until,
