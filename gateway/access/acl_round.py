@@ -37,15 +37,13 @@ from gateway.kafka.rules.acl import Acl, PatternType, ResourceType
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.link_tasks import TaskErrorCode, code_of
-from gateway.operations.rules.backoff import pause_after
+from gateway.operations.rules.refusals import Refusals
 from gateway.operations.sources import Sources, SourcesForViews
 from gateway.state.acl_records import AclRecord, AclState
 from gateway.state.link_config import ACL_SYNC, parse
 from gateway.state.records import LinkRecord
 from gateway.state.store import StateStore, StoreConflict
 from protocol.errors import ErrorCode, is_retriable
-
-ERRORS_KEPT: Final = 32
 
 
 class AclError(NamedTuple):
@@ -55,14 +53,6 @@ class AclError(NamedTuple):
     code: TaskErrorCode
     message: str
     at_ms: int
-
-
-class _Refusal(NamedTuple):
-    """How many `times` in a row. `again_at`: monotonic seconds."""
-
-    times: int
-    again_at: float
-    error: AclError
 
 
 @dataclass(slots=True)
@@ -75,25 +65,18 @@ class AclMemory:
     """
 
     at_rest: AtRest | None = None
-    refused: dict[Acl, _Refusal] = field(default_factory=dict)
+    refused: Refusals[Acl, AclError] = field(default_factory=Refusals)
     missing: dict[Acl, float] = field(default_factory=dict)
     created: int = 0
     deleted: int = 0
 
-    def was_refused(self, acl: Acl, exc: BrokerError, now: float, now_ms: int, pause_s: float) -> None:
-        """Asked for again after one pause, then two, four, eight and so on."""
-        times = self.refused[acl].times + 1 if acl in self.refused else 1
-        error = AclError(acl, code_of(exc), str(exc), now_ms)
-        self.refused[acl] = _Refusal(times, now + pause_after(times, pause_s), error)
-
     def due(self, acls: Sequence[Acl], now: float) -> list[Acl]:
         """Those that are to be asked for now."""
-        return [acl for acl in acls if acl not in self.refused or self.refused[acl].again_at <= now]
+        return [acl for acl in acls if self.refused.are_due(acl, now)]
 
     def errors(self) -> list[AclError]:
         """The youngest ones, by ACL."""
-        youngest = sorted((one.error for one in self.refused.values()), key=lambda error: -error.at_ms)
-        return sorted(youngest[:ERRORS_KEPT])
+        return sorted(self.refused.youngest())
 
     def over(self, now: float) -> frozenset[Acl]:
         """What was not there for so long that it does not come any more."""
@@ -102,10 +85,6 @@ class AclMemory:
     def waits(self, acls: Collection[Acl], now: float) -> None:
         """These were not there."""
         self.missing = {acl: self.missing.get(acl, now) for acl in acls}
-
-    def only(self, acls: Collection[Acl]) -> None:
-        """Forget what nobody asks for any more."""
-        self.refused = {acl: refusal for acl, refusal in self.refused.items() if acl in acls}
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +239,7 @@ class AclRound:
         """
         memory, now = self._memory, self._clock()
         memory.waits(scene.changes.waiting, now)
-        memory.only({*scene.changes.create, *scene.changes.delete})
+        memory.refused.only({*scene.changes.create, *scene.changes.delete})
         await self._settle(scene.follow, scene, settled=False)
         known = list(scene.changes.remember.items())
         for first in range(0, len(known), IN_A_REQUEST):
@@ -269,7 +248,7 @@ class AclRound:
             await self._create(acls, scene)
         for acls in _in_requests(memory.due(scene.changes.delete, now)):
             await self._delete(acls, scene)
-        unfinished = {resource_of(acl) for acl in (*memory.refused, *scene.changes.waiting)}
+        unfinished = {resource_of(acl) for acl in (*memory.refused.keys(), *scene.changes.waiting)}
         await self._settle(scene.settle - unfinished, scene, settled=True)
 
     async def _settle(self, resources: Collection[Resource], scene: AclScene, *, settled: bool) -> None:
@@ -294,7 +273,7 @@ class AclRound:
                 made[acl] = None
         for acl in acls:
             if acl not in refused:
-                self._memory.refused.pop(acl, None)
+                self._memory.refused.forgive(acl)
         await self._remember(made)
 
     async def _delete(self, acls: Sequence[Acl], scene: AclScene) -> None:
@@ -308,7 +287,8 @@ class AclRound:
         await self._remember({acl: after_delete(acl, scene.wanted) for acl in gone})
 
     def _refused(self, acl: Acl, exc: BrokerError) -> None:
-        self._memory.was_refused(acl, exc, self._clock(), self._now_ms(), self._config.acl_sync_ms / 1000)
+        error = AclError(acl, code_of(exc), str(exc), self._now_ms())
+        self._memory.refused.add(acl, error, self._clock(), self._config.acl_sync_ms / 1000)
 
     async def _remember(self, updates: Mapping[Acl, AclState | None], scene: AclScene | None = None) -> None:
         """Store it; with `scene` only while all is as it was decided on."""

@@ -18,11 +18,12 @@ from gateway.errors import ControlError
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.acl import Acl
 from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.link_rounds import LinkRounds
 from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskStatus
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources, SourcesForViews
 from gateway.state.acl_records import AclState
-from gateway.state.link_config import parse
+from gateway.state.link_config import LinkConfig, parse
 from gateway.state.records import LinkRecord
 from gateway.state.store import ProducerFenced, StoreError
 from gateway.transport.background import Background
@@ -99,46 +100,43 @@ class AclSync:
         self._sources = sources
         self._views = views
         self._target = target
-        self._background = background
         self._tasks = tasks
         self._locks = locks
         self._clock = clock
-        self._links: dict[str, _OfLink] = {}
+        self._rounds: LinkRounds[_OfLink] = LinkRounds(
+            LinkTask.ACL_SYNC,
+            store=records.store,
+            tasks=tasks,
+            background=background,
+            is_on=lambda config: config.acl_sync,
+            begun=self._begun,
+            take=self._round,
+        )
 
     async def run_due(self) -> None:
         """Begin the rounds that are due; they go on in the background, one at a time for each link."""
-        links = self._store.links
-        self._links = {name: one for name, one in self._links.items() if name in links}
-        for name, link in links.items():
-            config = parse(link.configs)
-            if config.paused:
-                continue  # its task stays as it was
-            if not config.acl_sync:
-                self._links.pop(name, None)
-                self._tasks.not_configured(name, LinkTask.ACL_SYNC)
-            elif self._is_due(link, config.acl_sync_ms / 1000):
-                self._background.spawn(self._round(self._links[name]), f"ACL sync {name}")
+        await self._rounds.run_due()
 
-    def _is_due(self, link: LinkRecord, interval_s: float) -> bool:
-        """Whether a round is to begin, which is noted."""
-        now, known, topics = self._clock(), self._links.get(link.name), MirrorTopics.of(self._store, link.name)
-        if known is None or known.link.link_id != link.link_id:
-            known = self._links[link.name] = _OfLink(link, now, topics)
-        elif known.running or (known.link == link and known.topics == topics and now - known.last < interval_s):
-            return False
-        known.link, known.topics, known.last, known.running = link, topics, now, True
-        return True
+    def _begun(self, link: LinkRecord, config: LinkConfig) -> _OfLink | None:
+        """Of a link whose round is due, which is noted."""
+        now, known, topics = self._clock(), self._rounds.of(link), MirrorTopics.of(self._store, link.name)
+        if known is None:
+            known = self._rounds.known[link.name] = _OfLink(link, now, topics)
+        elif known.running or (
+            known.link == link and known.topics == topics and now - known.last < config.acl_sync_ms / 1000
+        ):
+            return None
+        known.link, known.topics, known.last = link, topics, now
+        return known
 
     async def _round(self, one: _OfLink) -> None:
         try:
             await self._sync(one)
         except ProducerFenced:
-            return  # whoever leads now begins a round of its own
+            raise
         except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
             self._tasks.failed(one.link.name, LinkTask.ACL_SYNC, exc)
             _log.warning("ACL sync: the round broke off", link=one.link.name, error=str(exc) or type(exc).__name__)
-        finally:
-            one.running = False
 
     async def _sync(self, one: _OfLink) -> None:
         link = one.link
@@ -193,9 +191,9 @@ class AclSync:
             link = self._records.link(name)
             if not parse(link.configs).acl_sync:
                 return
-            one = self._links.get(name)
-            if one is None or one.link.link_id != link.link_id:
-                one = self._links[name] = _OfLink(link, self._clock(), MirrorTopics.of(self._store, name))
+            one = self._rounds.of(link)
+            if one is None:
+                one = self._rounds.known[name] = _OfLink(link, self._clock(), MirrorTopics.of(self._store, name))
             one.link = link
             try:
                 await self._sync(one)
@@ -214,7 +212,7 @@ class AclSync:
             NotFound: no such link.
             SourceUnreachable, TargetUnreachable, Conflict: a cluster does not answer, or refuses.
         """
-        link, one = self._records.link(name), self._links.get(name)
+        link, one = self._records.link(name), self._rounds.known.get(name)
         enabled = parse(link.configs).acl_sync
         this = self._a_round(link if enabled else for_all(link), AclMemory())
         scene = await this.look(self._views, or_remembered=False)
@@ -233,7 +231,7 @@ class AclSync:
 
     def counted(self, name: str) -> AclCounts | None:
         """Of a link that copies ACLs; None of another one, or before its first round."""
-        one = self._links.get(name)
+        one = self._rounds.known.get(name)
         if one is None:
             return None
         memory = one.memory

@@ -30,7 +30,7 @@ from gateway.operations.sources import SourcesForViews
 from gateway.state.link_config import parse
 from gateway.transport.locks import KeyedLocks
 
-_TODO = (QuotaState.MISSING, QuotaState.OVERWRITE)
+_TO_SET = (QuotaState.MISSING, QuotaState.OVERWRITE)
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -92,7 +92,7 @@ class Quotas:
             wanted = {
                 row.target: row.wanted
                 for row in plan.rows
-                if row.state in _TODO and row.target is not None and row.wanted is not None
+                if row.state in _TO_SET and row.target is not None and row.wanted is not None
             }
             done: dict[QuotaKey, tuple[QuotaState, str]] = {}
             keys = list(wanted)
@@ -110,6 +110,6 @@ class Quotas:
 
 
 def _after(row: QuotaRow, done: dict[QuotaKey, tuple[QuotaState, str]]) -> QuotaRow:
-    if row.state not in _TODO or row.target not in done:
+    if row.state not in _TO_SET or row.target not in done:
         return row
     return row.became(*done[row.target])

@@ -145,10 +145,7 @@ async def describe_group(cluster: Cluster, group: str, *, timeout_s: float | Non
 async def _describe_consumer(cluster: Cluster, group: str, timeout_s: float) -> GroupView | None:
     """None when it is not a KIP-848 group, or the broker does not know of such."""
     request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
-    try:
-        described = await _describe(cluster, group, request, ApiKey.CONSUMER_GROUP_DESCRIBE, timeout_s)
-    except UnsupportedVersion:
-        return None
+    described = await _describe(cluster, group, request, ApiKey.CONSUMER_GROUP_DESCRIBE, timeout_s)
     if described is None:
         return None
     members = tuple(
@@ -159,7 +156,7 @@ async def _describe_consumer(cluster: Cluster, group: str, timeout_s: float) -> 
             instance_id=member.instance_id,
             subscribed=frozenset(member.subscribed_topic_names or ()),
             subscribed_regex=member.subscribed_topic_regex or "",
-            assigned={part.topic_name: tuple(part.partitions) for part in member.assignment.topic_partitions},
+            assigned=_partitions(member.assignment),
         )
         for member in described.members
     )
@@ -171,10 +168,7 @@ async def _describe_consumer(cluster: Cluster, group: str, timeout_s: float) -> 
 async def _describe_share(cluster: Cluster, group: str, timeout_s: float) -> GroupView | None:
     """None when it is not a share group, or the broker does not know of such."""
     request = ShareGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
-    try:
-        described = await _describe(cluster, group, request, ApiKey.SHARE_GROUP_DESCRIBE, timeout_s)
-    except UnsupportedVersion:
-        return None
+    described = await _describe(cluster, group, request, ApiKey.SHARE_GROUP_DESCRIBE, timeout_s)
     if described is None or described.group_state == DEAD:
         return None
     members = tuple(
@@ -183,7 +177,7 @@ async def _describe_share(cluster: Cluster, group: str, timeout_s: float) -> Gro
             client_id=member.client_id,
             host=member.client_host.lstrip("/"),
             subscribed=frozenset(member.subscribed_topic_names or ()),
-            assigned={part.topic_name: tuple(part.partitions) for part in member.assignment.topic_partitions},
+            assigned=_partitions(member.assignment),
         )
         for member in described.members
     )
@@ -193,10 +187,7 @@ async def _describe_share(cluster: Cluster, group: str, timeout_s: float) -> Gro
 async def _describe_streams(cluster: Cluster, group: str, timeout_s: float) -> GroupView | None:
     """None when it is not a streams group, or the broker does not know of such. Members read what the topology does."""
     request = StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
-    try:
-        described = await _describe(cluster, group, request, ApiKey.STREAMS_GROUP_DESCRIBE, timeout_s)
-    except UnsupportedVersion:
-        return None
+    described = await _describe(cluster, group, request, ApiKey.STREAMS_GROUP_DESCRIBE, timeout_s)
     if described is None or described.group_state == DEAD:
         return None
     topology = described.topology
@@ -259,10 +250,13 @@ async def _describe_classic(cluster: Cluster, group: str, timeout_s: float) -> G
 
 
 async def _describe(cluster: Cluster, group: str, request: Any, key: ApiKey, timeout_s: float) -> Any:
-    """The one described group of either API, None when the coordinator has no group of this type."""
-    response = await on_coordinator(
-        cluster, group, request, lambda answer: [item.error_code for item in answer.groups], timeout_s=timeout_s
-    )
+    """The one described group of any API, None when the coordinator has no group of this type, or knows of no such."""
+    try:
+        response = await on_coordinator(
+            cluster, group, request, lambda answer: [item.error_code for item in answer.groups], timeout_s=timeout_s
+        )
+    except UnsupportedVersion:
+        return None
     described = response.groups[0]
     if described.error_code in _NOT_THIS_TYPE:
         return None
@@ -270,6 +264,11 @@ async def _describe(cluster: Cluster, group: str, request: Any, key: ApiKey, tim
         why = described.error_message or error_name(described.error_code)
         raise BrokerError(described.error_code, f"{key.name} {group}: {why}")
     return described
+
+
+def _partitions(assignment: Any) -> dict[str, tuple[int, ...]]:
+    """As the coordinator of a KIP-848 or share group tells it."""
+    return {part.topic_name: tuple(part.partitions) for part in assignment.topic_partitions}
 
 
 def _subscribed(metadata: bytes | None) -> frozenset[str]:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from gateway.errors import Conflict
 from gateway.operations.link_tasks import TaskErrorCode
-from gateway.operations.rules.backoff import pause_after
+from gateway.operations.rules.refusals import Refusals
 from gateway.schemas.look import Asked, Look, Seen
 from gateway.schemas.registry import Registry, RegistryRefused, task_code
 from gateway.schemas.rules.model import IMPORT, READONLY, Schema, VersionKey
@@ -33,7 +33,6 @@ IN_A_ROUND: Final = 500
 STORED_TOGETHER: Final = 50
 """Changes whose outcomes are stored in one write. What is lost of them is seen on the target by the next look."""
 
-ERRORS_KEPT: Final = 32
 _REMEDY: Final = f"set {SCHEMA_IDS}=translate"
 
 
@@ -46,12 +45,6 @@ class SchemaError(NamedTuple):
     at_ms: int
 
 
-class _Refusal(NamedTuple):
-    times: int
-    again_at: float
-    error: SchemaError
-
-
 @dataclass(slots=True)
 class SchemaMemory:
     """What the leader knows of a link beside what is stored. Times: monotonic seconds.
@@ -60,31 +53,19 @@ class SchemaMemory:
     it was then. `registered`, `deleted`, `levels`: changes since this gateway leads.
     """
 
-    refused: dict[VersionKey, _Refusal] = field(default_factory=dict)
+    refused: Refusals[VersionKey, SchemaError] = field(default_factory=Refusals)
     keeps_no_ids: tuple[LinkRecord, str] | None = None
     registered: int = 0
     deleted: int = 0
     levels: int = 0
 
-    def was_refused(self, change: Change, exc: RegistryRefused, now: float, now_ms: int, pause_s: float) -> None:
-        """Asked for again after one pause, then two, four, eight and so on."""
-        times = self.refused[change.key].times + 1 if change.key in self.refused else 1
-        error = SchemaError(change, task_code(exc), str(exc), now_ms)
-        self.refused[change.key] = _Refusal(times, now + pause_after(times, pause_s), error)
-
     def due(self, changes: Sequence[Change], now: float) -> list[Change]:
         """Those that are to be asked for now."""
-        return [one for one in changes if one.key not in self.refused or self.refused[one.key].again_at <= now]
-
-    def only(self, changes: Sequence[Change]) -> None:
-        """Forget what nobody asks for any more."""
-        keys = {change.key for change in changes}
-        self.refused = {key: refusal for key, refusal in self.refused.items() if key in keys}
+        return [change for change in changes if self.refused.are_due(change.key, now)]
 
     def errors(self) -> list[SchemaError]:
         """The youngest ones, by subject and version."""
-        youngest = sorted((one.error for one in self.refused.values()), key=lambda error: -error.at_ms)
-        return sorted(youngest[:ERRORS_KEPT], key=lambda error: error.change.key)
+        return sorted(self.refused.youngest(), key=lambda error: error.change.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +145,7 @@ class SchemaRound:
         try:
             for name, entries in looked.plan.present.items():
                 await self._note(with_entries(self._record(name), entries))
-            self._memory.only(looked.plan.changes)
+            self._memory.refused.only({change.key for change in looked.plan.changes})
             due = self._memory.due(looked.plan.changes, self._clock())
             for change in due[:IN_A_ROUND]:
                 await self._change(change, looked)
@@ -180,10 +161,10 @@ class SchemaRound:
         try:
             entry = await self._asked(change, looked)
         except RegistryRefused as exc:
-            pause_s = self._config.schema_sync_ms / 1000
-            self._memory.was_refused(change, exc, self._clock(), self._now_ms(), pause_s)
+            error = SchemaError(change, task_code(exc), str(exc), self._now_ms())
+            self._memory.refused.add(change.key, error, self._clock(), self._config.schema_sync_ms / 1000)
             return
-        self._memory.refused.pop(change.key, None)
+        self._memory.refused.forgive(change.key)
         await self._note(after(change, self._record(change.subject), entry))
 
     async def _asked(self, change: Change, looked: Looked) -> SchemaEntry | None:

@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 
 from gateway.errors import BadRequest, Conflict, ControlError
+from gateway.operations.link_rounds import LinkRounds
 from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskErrorCode, TaskStatus
 from gateway.operations.records import Records
 from gateway.operations.secrets.link_secrets import LinkSecrets
@@ -109,43 +110,43 @@ class SchemaSync:
         self._records = records
         self._store = records.store
         self._secrets = secrets
-        self._background = background
         self._tasks = tasks
         self._locks = locks
         self._clock = clock
-        self._links: dict[str, _OfLink] = {}
+        self._rounds: LinkRounds[_OfLink] = LinkRounds(
+            LinkTask.SCHEMA_SYNC,
+            store=records.store,
+            tasks=tasks,
+            background=background,
+            is_on=lambda config: config.schema_sync,
+            begun=self._begun,
+            take=self._round,
+        )
 
     async def run_due(self) -> None:
         """Begin the rounds that are due; they go on in the background, one at a time for each link."""
-        links = self._store.links
-        self._links = {name: one for name, one in self._links.items() if name in links}
-        for name, link in links.items():
-            config = parse(link.configs)
-            if config.paused:
-                continue  # its task stays as it was
-            if not config.schema_sync:
-                self._links.pop(name, None)
-                self._tasks.not_configured(name, LinkTask.SCHEMA_SYNC)
-            elif self._is_due(link, config.schema_sync_ms / 1000):
-                self._background.spawn(self._round(self._links[name]), f"schema sync {name}")
+        await self._rounds.run_due()
 
-    def _is_due(self, link: LinkRecord, interval_s: float) -> bool:
-        """Whether a round is to begin, which is noted."""
-        now, known = self._clock(), self._links.get(link.name)
-        if known is None or known.link.link_id != link.link_id:
-            known = self._links[link.name] = _OfLink(link, now, now)
+    def _begun(self, link: LinkRecord, config: LinkConfig) -> _OfLink | None:
+        """Of a link whose round is due, which is noted."""
+        now, known = self._clock(), self._rounds.of(link)
+        if known is None:
+            known = self._rounds.known[link.name] = _OfLink(link, now, now)
         elif known.running or (
-            known.link == link and not known.left and not known.wanted and now - known.last < interval_s
+            known.link == link
+            and not known.left
+            and not known.wanted
+            and now - known.last < config.schema_sync_ms / 1000
         ):
-            return False
+            return None
         elif known.link != link:
             known.thorough_at = now
-        known.link, known.last, known.running = link, now, True
-        return True
+        known.link, known.last = link, now
+        return known
 
     def wanted(self, name: str, ids: Iterable[int]) -> None:
         """Ids that records have and the target does not know: they are looked for at once."""
-        one = self._links.get(name)
+        one = self._rounds.known.get(name)
         if one is not None:
             one.wanted.update(sorted(set(ids))[: max(0, MAX_WANTED - len(one.wanted))])
 
@@ -156,15 +157,13 @@ class SchemaSync:
                 await self._store.outcome_known()
                 looked = await self._do(one)
         except ProducerFenced:
-            return  # whoever leads now begins a round of its own
+            raise
         except RegistryError as exc:
             self._failed(name, (task_code(exc), str(exc)))
         except (ControlError, StoreError, ValueError, OSError) as exc:
             self._failed(name, exc)
         else:
             self._tell(one, looked)
-        finally:
-            one.running = False
 
     def _failed(self, name: str, reason: BaseException | tuple[TaskErrorCode, str]) -> None:
         self._tasks.failed(name, LinkTask.SCHEMA_SYNC, reason)
@@ -215,14 +214,14 @@ class SchemaSync:
             BadRequest: it names no registries.
             SourceUnreachable, TargetUnreachable, Conflict: a registry does not answer, or refuses.
         """
-        link, one = self._records.link(name), self._links.get(name)
+        link, one = self._records.link(name), self._rounds.known.get(name)
         memory = SchemaMemory() if one is None else SchemaMemory(keeps_no_ids=one.memory.keeps_no_ids)
         async with self._asked_for(link, memory) as this:
             looked = await this.look(_asked(parse(link.configs), frozenset(ids), thorough=True))
         return self._planned(link, looked)
 
     def _planned(self, link: LinkRecord, looked: Looked) -> SchemaPlan:
-        name, one = link.name, self._links.get(link.name)
+        name, one = link.name, self._rounds.known.get(link.name)
         records = of_link(self._store.schemas.get(name, {}), link.link_id)
         return SchemaPlan(
             enabled=parse(link.configs).schema_sync,
@@ -283,10 +282,10 @@ class SchemaSync:
             raise Conflict(f"link '{link.name}' copies no schemas: set schema.sync.enable=true")
         if parse(link.configs).paused:
             raise Conflict(f"link '{link.name}' is paused; resume it first: lockgate link resume {link.name}")
-        one = self._links.get(link.name)
-        if one is None or one.link.link_id != link.link_id:
+        one = self._rounds.of(link)
+        if one is None:
             now = self._clock()
-            one = self._links[link.name] = _OfLink(link, now, now)
+            one = self._rounds.known[link.name] = _OfLink(link, now, now)
         one.link = link
         return one
 
@@ -325,7 +324,7 @@ class SchemaSync:
 
     def counted(self, name: str) -> SchemaCounts | None:
         """Of a link that copies schemas; None of another one, or before its first round."""
-        one = self._links.get(name)
+        one = self._rounds.known.get(name)
         if one is None:
             return None
         memory = one.memory

@@ -31,7 +31,7 @@ class RegistryPair:
         """One round, if one is due so many seconds later; thorough, unless said otherwise."""
         self.plane.clock_s += after_s
         await self.sync.run_due()
-        await wait_until_async(lambda: not any(one.running for one in self.sync._links.values()), 20.0)
+        await wait_until_async(lambda: not any(one.running for one in self.sync._rounds.known.values()), 20.0)
 
     async def linked(self, **more: str) -> None:
         """With a round."""

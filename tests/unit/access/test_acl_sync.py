@@ -49,10 +49,10 @@ async def linked(plane: Plane, **more: str) -> LinkRecord:
 async def round_of(plane: Plane, after_s: float = 5.0) -> None:
     """One round, if one is due so many seconds later."""
     sync = plane.service.acl_sync
-    await wait_until_async(lambda: not any(one.running for one in sync._links.values()), 5.0)
+    await wait_until_async(lambda: not any(one.running for one in sync._rounds.known.values()), 5.0)
     plane.clock_s += after_s
     await sync.run_due()
-    await wait_until_async(lambda: not any(one.running for one in sync._links.values()), 5.0)
+    await wait_until_async(lambda: not any(one.running for one in sync._rounds.known.values()), 5.0)
 
 
 def remembered(plane: Plane) -> dict[str, AclState]:

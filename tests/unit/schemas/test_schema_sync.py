@@ -221,7 +221,7 @@ async def test_a_kill_before_every_request(pair: RegistryPair, ids: str) -> None
     while not pair.at_rest():
         left = allowed = allowed + 1
         assert allowed < 60, pair.state
-        pair.plane.service.schema_sync._links.clear()  # another leader, who knows what is stored
+        pair.plane.service.schema_sync._rounds.known.clear()  # another leader, who knows what is stored
         await pair.round()
     pair.target.before = lambda method, path: None
     await pair.round()
@@ -256,7 +256,7 @@ async def test_a_kill_at_every_write(pair: RegistryPair, monkeypatch: pytest.Mon
     while not pair.at_rest():
         left = writes = writes + 1
         assert writes < 60, pair.state
-        pair.plane.service.schema_sync._links.clear()
+        pair.plane.service.schema_sync._rounds.known.clear()
         await pair.round()
     if ids == "fixed":
         assert pair.target.content() == pair.source.content()
@@ -484,10 +484,10 @@ async def test_ids_that_wait_are_bounded(pair: RegistryPair, monkeypatch: pytest
     await pair.link(cluster_link_paused="true")
     sync = pair.plane.service.schema_sync
     sync.wanted("l", range(10))  # nothing is known of the link yet
-    sync._links["l"] = schema_sync._OfLink(pair.plane.store.links["l"], 0.0, 0.0)
+    sync._rounds.known["l"] = schema_sync._OfLink(pair.plane.store.links["l"], 0.0, 0.0)
     sync.wanted("l", range(10))
     sync.wanted("l", range(20, 30))
-    assert sync._links["l"].wanted == {0, 1, 2}
+    assert sync._rounds.known["l"].wanted == {0, 1, 2}
 
 
 async def test_a_subject_of_another_context_is_left_alone(pair: RegistryPair) -> None:
