@@ -262,8 +262,12 @@ class FleetMirrors:
         """It is to run here. What runs already is kept by whoever leaves, until it is asked for."""
         if not self._leaving and self._map.is_mine(partition):
             return True
-        is_kept = self._leaving or (partition.link, partition.topic) in self._kept_keys
-        return is_kept and self._transfer.runs(partition)
+        return self._transfer.runs(partition) and (self._leaving or self._is_kept(partition))
+
+    def _is_kept(self, partition: MirrorPartition) -> bool:
+        """Of a mirror that is kept, which may have fewer partitions now: its topic was created anew."""
+        key = partition.link, partition.topic
+        return key in self._kept_keys and partition.partition < self._partitions.get(key, 0)
 
     def _keys_kept(self) -> frozenset[Key]:
         """What runs here of these stays: a promote or a failover of this gateway stands on it."""

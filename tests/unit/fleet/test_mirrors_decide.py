@@ -92,8 +92,9 @@ class ByAll:
                 for key, one in views.mirrors.items()
                 if key in mirrors.promoted() and one.state is MirrorState.PENDING_STOPPED
             }
+            there = frozenset().union(*(partitions_of(one) for one in views.mirrors.values()))
             wanted = frozenset(each for each, name in found.items() if name == "a").union(
-                each for each in here if (each.link, each.topic) in stays
+                each for each in here & there if (each.link, each.topic) in stays
             )
             others = mirrors._map.nodes(beats.silent - beats.leaving)
             if others and self.held is None:
@@ -104,7 +105,7 @@ class ByAll:
             each
             for key, one in views.mirrors.items()
             if mirrors.leader != "a" and (key[1] in mirrors.paused() or key in beats.paused_for_job)
-            for each in partitions_of(one)
+            for each in partitions_of(one) | {each for each in here if (each.link, each.topic) == key}
         ]
         asked = self.transfer.want(wanted, holders, self._of.now, at_once=banned, silent=absent)
         self.held = None if mirrors._map.assignment is None else found
@@ -196,6 +197,10 @@ PROMOTED = record(("l", "t"), 2, MirrorState.PENDING_STOPPED)
 TOPIC, NONE, COME = frozenset([("l", "t")]), frozenset[Key](), ("answered", partitions_of(PROMOTED))
 KEPT = [COME, PROMOTED, ("promoted", TOPIC), LED_BY_B, ("promoted", NONE), ("time", 2.0)]
 PAUSED = [COME, ("paused", TOPIC), ("time", 0.5), ("paused", NONE)]
+LED_BY_NONE = FleetAssignment(leader="sidecar", owners=dict.fromkeys(NAMES, frozenset()))
+ANEW = record(("l", "t"), 1, MirrorState.ACTIVE)  # with fewer partitions
+LESS_IS_PAUSED = [LED_BY_A, ANEW, ("assigned", None), ("paused", TOPIC)]
+LESS_IS_KEPT = [LED_BY_A, ANEW, ("overridden", ("l", "t")), ("overridden", ("l", "t"))]
 LEAVES = [COME, ("leave", None), LED_BY_B, ("give", partitions_of(PROMOTED)), ("time", 5.0)]
 
 
@@ -203,6 +208,8 @@ LEAVES = [COME, ("leave", None), LED_BY_B, ("give", partitions_of(PROMOTED)), ("
 @example(LED_BY_A, KEPT)
 @example(LED_BY_B, PAUSED)
 @example(LED_BY_A, LEAVES)
+@example(LED_BY_NONE, LESS_IS_PAUSED)
+@example(LED_BY_NONE, LESS_IS_KEPT)
 @given(assignments, st.lists(steps, max_size=25))
 def test_what_has_changed_is_decided_on_as_all_of_it_would_be(first: FleetAssignment, story: list[Any]) -> None:
     shipped = Shipped()
