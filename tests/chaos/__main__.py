@@ -15,6 +15,7 @@ from tests.chaos.burners import burning
 from tests.chaos.cast import SETS, groups_of
 from tests.chaos.daily import with_daily
 from tests.chaos.disks import unmount_all
+from tests.chaos.joined import with_joined
 from tests.chaos.plan import NETWORK, PROCESSES, plan, source_kafka
 from tests.chaos.run import Run
 from tests.mutations.gateway.patches import PATCHES
@@ -37,7 +38,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--patch", default="", choices=sorted(PATCHES), help="a fault in the gateways: must be found")
     args = parser.parse_args(argv)
     groups = groups_of(source_kafka(args.seed))
-    chosen = with_daily(plan(args.seed, args.duration, args.gateways, tuple(SETS), groups, frozenset(args.without)))
+    drawn = plan(args.seed, args.duration, args.gateways, tuple(SETS), groups, frozenset(args.without))
+    chosen = with_joined(with_daily(drawn))
     began = time.monotonic()
 
     def say(text: str) -> None:

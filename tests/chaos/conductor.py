@@ -20,6 +20,7 @@ from tests.chaos.clients.java import JavaMember
 from tests.chaos.clients.pipeline import GROUP
 from tests.chaos.clients.producers import key_of
 from tests.chaos.clients.readers import Member
+from tests.chaos.gateways import Operator
 from tests.chaos.lab import Lab
 from tests.chaos.plan import PRODUCERS, Act, Plan
 
@@ -307,8 +308,10 @@ class Conductor(threading.Thread):
 
     # -- asking --------------------------------------------------------------------------------------------
 
-    def _reach(self, reached: Callable[[], bool], ask: Callable[[], None], describe: str) -> None:
-        """Ask now and again until it is reached."""
+    def _reach(
+        self, reached: Callable[[], bool], ask: Callable[[], None], describe: str, operator: Operator | None = None
+    ) -> None:
+        """Ask now and again until it is reached. `describe`: what to show of whoever is stuck, at `operator`."""
         asked_at = -float("inf")
         while not reached():
             now = time.monotonic()
@@ -316,7 +319,7 @@ class Conductor(threading.Thread):
                 ask()
                 asked_at = now
             if now >= self._give_up_at:
-                raise Stuck(f"{self._said}; {self._lab.operator.ask('GET', describe)}")
+                raise Stuck(f"{self._said}; {(operator or self._lab.operator).ask('GET', describe)}")
             threading.Event().wait(_LOOK_S)
 
     _said: tuple[int, Any] = (0, "")

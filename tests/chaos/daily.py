@@ -72,7 +72,7 @@ def _among(cycle: Sequence[Act], number: str, dice: random.Random) -> list[Act]:
 class DailyConductor(Conductor):
     """One that knows these acts, too. `paused`: when the link was, as faults are told of: nothing was mirrored then."""
 
-    worth = {**MIGRATIONS, "alter_link": 0, "pause_link": 0} | dict.fromkeys(
+    worth: Mapping[str, int] = {**MIGRATIONS, "alter_link": 0, "pause_link": 0} | dict.fromkeys(
         ("unmirror", "auto_create", "mend_written", "mend_deleted"), 1
     )
 

@@ -10,6 +10,7 @@ from tests.chaos.clients.java import JavaMember
 from tests.chaos.clients.pipeline import OUTPUT, not_once
 from tests.chaos.clients.readers import Member
 from tests.chaos.conductor import LINK, SOURCE, TARGET
+from tests.chaos.gateways import Operator
 from tests.chaos.lab import Lab
 from tests.support.brokers.logs import Log
 from tests.support.clients.exact import read_visible
@@ -75,15 +76,15 @@ def stop_producers(cast: Cast) -> None:
         producer.stop()
 
 
-def level(lab: Lab) -> None:
-    """Wait until every running mirror has copied everything.
+def level(operator: Operator, link: str = LINK) -> None:
+    """Wait until every running mirror of a link has copied everything.
 
     Raises:
         NotSettled: with what `describe` shows.
     """
 
     def not_level() -> list[str]:
-        code, answer = lab.operator.ask("GET", f"/v3/links/{LINK}/mirrors")
+        code, answer = operator.ask("GET", f"/v3/links/{link}/mirrors")
         if code != 200:
             return [f"{code} {answer}"]
         return [f"a mirror is not level: {behind}" for m in answer["data"] if (behind := _behind(m))]
@@ -135,7 +136,7 @@ def read_everything(lab: Lab, topics: Mapping[str, int]) -> tuple[Logs, list[str
 
 def read_topic(lab: Lab, side: str, topic: str, partitions: int) -> list[Log]:
     """One topic of one cluster, as committed data."""
-    bootstrap = lab.side(side).bootstrap
+    bootstrap = lab.bootstrap_of(side)
     return [read_visible(bootstrap, topic, partition, deadline=DEADLINE_S) for partition in range(partitions)]
 
 

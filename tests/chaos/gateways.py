@@ -25,11 +25,17 @@ LEASE_S: Final = 8.0
 
 
 class GatewayNode:
-    """One gateway. It listens on `host`, and tells clients `told`, where a toxiproxy listens on the same ports."""
+    """One gateway. It listens on `host`, and tells clients `told`, where a toxiproxy listens on the same ports.
 
-    def __init__(self, number: int, folder: Path, ports: list[int], target: str, *, alone: bool) -> None:
+    `straight`: it tells them where it listens itself.
+    """
+
+    def __init__(
+        self, number: int, folder: Path, ports: list[int], target: str, *, alone: bool, straight: bool = False
+    ) -> None:
         self.number = number
-        self.host, self.told = f"127.0.0.{number + 1}", f"127.0.1.{number + 1}"
+        self.host = f"127.0.0.{number + 1}"
+        self.told = self.host if straight else f"127.0.1.{number + 1}"
         api, self.peer_port, self.bootstrap_port, base = ports[:4]
         self.listener_ports = ports[2:]
         self.bootstrap = f"{self.told}:{self.bootstrap_port}"

@@ -6,19 +6,27 @@ import signal
 import threading
 from pathlib import Path
 
-from gateway.devcluster import claim_ports, release_ports
-from tests.chaos.clusters import UP_S, ChaosCluster
+from gateway.devcluster import DevCluster, claim_ports, release_ports
+from tests.chaos.clusters import HEAP_MB, UP_S, ChaosCluster
 from tests.chaos.gateways import GatewayNode, Operator
 from tests.chaos.network import Network
+from tests.chaos.ways import THIRD
 
 TARGET_KAFKA = "4.3.1"
 _PORTS = 8
 
 
 class Lab:
-    """Started by `up`, taken down by `down`, whatever state it is in."""
+    """Started by `up`, taken down by `down`, whatever state it is in.
 
-    def __init__(self, folder: Path, gateways: int, source_kafka: str, patch: str = "") -> None:
+    Attributes:
+        third: a cluster of one broker, for topologies; None in a run without.
+        far, far_operator: the one gateway before it, which no proxy stands around.
+    """
+
+    def __init__(
+        self, folder: Path, gateways: int, source_kafka: str, patch: str = "", *, topologies: bool = False
+    ) -> None:
         self.folder = folder
         self.source = ChaosCluster.make("source", source_kafka, folder, gateways)
         self.target = ChaosCluster.make("target", TARGET_KAFKA, folder, gateways)
@@ -29,6 +37,20 @@ class Lab:
             for number in range(gateways)
         ]
         self.operator = Operator(self.gateways)
+        self.third: DevCluster | None = None
+        self.far: GatewayNode | None = None
+        self.far_operator: Operator | None = None
+        if topologies:
+            self.third = DevCluster.create(THIRD, kafka=TARGET_KAFKA, parent=folder, heap_mb=HEAP_MB)
+            self.far = GatewayNode(gateways, folder, self._claimed, self.third.bootstrap, alone=True, straight=True)
+            self.far_operator = Operator([self.far])
+
+    def bootstrap_of(self, name: str) -> str:
+        """Of `source`, `target` or `third`."""
+        if name == THIRD:
+            assert self.third is not None
+            return self.third.bootstrap
+        return self.side(name).bootstrap
 
     def side(self, name: str) -> ChaosCluster:
         """`source` or `target`."""
@@ -44,7 +66,8 @@ class Lab:
         for cluster in (self.source, self.target):
             for disk in cluster.disks.values():
                 disk.mount()
-        threads = [threading.Thread(target=c.up, args=(UP_S,), daemon=True) for c in (self.source, self.target)]
+        clusters = [self.source, self.target, *([self.third] if self.third else [])]
+        threads = [threading.Thread(target=c.up, args=(UP_S,), daemon=True) for c in clusters]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -53,8 +76,14 @@ class Lab:
             others = [other for other in self.gateways if other is not gateway]
             self.network.join(gateway, self.source, self.target, others)
             gateway.start()
-        for gateway in self.gateways:
+        if self.far is not None:
+            self.far.bend({}, "")
+            self.far.start()
+        for gateway in self._all_gateways():
             gateway.wait_up()
+
+    def _all_gateways(self) -> list[GatewayNode]:
+        return [*self.gateways, *([self.far] if self.far else [])]
 
     def heal(self) -> None:
         """Everything runs and everything reaches everything."""
@@ -75,12 +104,15 @@ class Lab:
 
     def down(self) -> None:
         """End every process."""
-        self.operator.close()
-        for gateway in self.gateways:
+        for operator in (self.operator, self.far_operator):
+            if operator is not None:
+                operator.close()
+        for gateway in self._all_gateways():
             gateway.kill()
         self.network.close()
-        self.source.kill()
-        self.target.kill()
+        for each in (self.source, self.target, self.third):
+            if each is not None:
+                each.kill()
         for cluster in (self.source, self.target):
             for disk in cluster.disks.values():
                 disk.unmount()

@@ -10,15 +10,25 @@ from typing import Any
 from tests.chaos.behind import behind
 from tests.chaos.cast import STEADY, TOPICS, Cast, groups_of
 from tests.chaos.conductor import SOURCE, TARGET, Conductor
-from tests.chaos.daily import DailyConductor
-from tests.chaos.final import NotSettled, drain, finish_pipeline, level, level_mirrors, read_everything, stop_producers
+from tests.chaos.final import (
+    NotSettled,
+    drain,
+    finish_pipeline,
+    level,
+    level_mirrors,
+    read_everything,
+    read_topic,
+    stop_producers,
+)
 from tests.chaos.handover import handovers, percentile, waits
+from tests.chaos.joined import JOINED_FROM, JoinedConductor
 from tests.chaos.lab import Lab
 from tests.chaos.nemeses import Trouble, Turns
 from tests.chaos.plan import Plan
 from tests.chaos.report import Report
 from tests.chaos.resent import as_line, resent
 from tests.chaos.watch import Watch, leaks
+from tests.chaos.ways import judge_ways
 from tests.checker.check import check
 from tests.checker.merge import merge
 from tests.checker.model import HistoryError
@@ -35,6 +45,7 @@ class Run:
         self._plan, self._folder, self._say, self._patch = plan, folder, say, patch
         self._report = Report()
         self._recorder = Recorder(folder / "history.jsonl")
+        self._aside = Recorder(folder / "joined.jsonl")
         self._cast: Cast | None = None
         self._faults: list[dict[str, Any]] = []
         self._stood_still: list[dict[str, Any]] = []  # when a link was paused
@@ -43,7 +54,8 @@ class Run:
 
     def perform(self) -> Report:
         """The whole of it. What goes wrong is in the report."""
-        lab = Lab(self._folder, self._plan.gateways, self._plan.source_kafka, self._patch)
+        topologies = self._plan.seed >= JOINED_FROM
+        lab = Lab(self._folder, self._plan.gateways, self._plan.source_kafka, self._patch, topologies=topologies)
         self._data = {side: lab.side(side).nodes[1].data for side in (SOURCE, TARGET)}
         try:
             lab.up()
@@ -54,13 +66,14 @@ class Run:
             lab.down()
         self._judge()
         self._recorder.close()
+        self._aside.close()
         return self._report
 
     def _perform(self, lab: Lab) -> None:
         topics = {name: {"preserve": name.startswith("plain") or name in STEADY} for name in TOPICS}
         self._recorder.setup(SOURCE, topics=topics, direct=SOURCE)
         cast = self._cast = Cast(self._recorder, self._plan.seed, groups_of(self._plan.source_kafka))
-        conductor = DailyConductor(self._plan, lab, cast)
+        conductor = JoinedConductor(self._plan, lab, cast, self._aside)
         conductor.prepare()
         self._begin(lab, cast)
         began = time.monotonic()
@@ -95,15 +108,16 @@ class Run:
         cast.at_target.start(lab.target.bootstrap, TARGET)
         cast.at_gateway.start(lab.gateway_bootstrap, TARGET)
 
-    def _come_to_rest(self, lab: Lab, cast: Cast, conductor: Conductor, failed: list[str]) -> None:
+    def _come_to_rest(self, lab: Lab, cast: Cast, conductor: JoinedConductor, failed: list[str]) -> None:
         """Everything comes to rest; what is wrong already is kept, and the rest is judged all the same."""
         stop_producers(cast)
         reasons = [*failed, conductor.stuck]
         self._say("reading both clusters")
         steps: list[Callable[[], str | None]] = [
-            lambda: level(lab),
+            lambda: level(lab.operator),
             lambda: finish_pipeline(lab, cast, conductor.topics),
-            lambda: level(lab),  # with what it wrote last
+            lambda: level(lab.operator),  # with what it wrote last
+            lambda: self._judge_ways(lab, conductor),
             lambda: self._read(lab, cast, conductor),
         ]
         for step in steps:
@@ -117,6 +131,15 @@ class Run:
             client.stop()
         self._report.broken = "; ".join(reason for reason in reasons if reason)
 
+    def _judge_ways(self, lab: Lab, conductor: JoinedConductor) -> str:
+        """Topologies have clusters, links and a history of their own."""
+        for site in conductor.sites:
+            level(site.operator, site.link)
+        places = {place for way in conductor.ways for place in way.places}
+        logs = {(side, topic): read_topic(lab, side, topic, 1)[0] for side, topic in sorted(places)}
+        self._report.more["ways"] = [list(way.places) for way in conductor.ways]
+        return "; ".join(judge_ways(conductor.ways, self._aside.lines(), logs))
+
     def _read(self, lab: Lab, cast: Cast, conductor: Conductor) -> None:
         level_ones = level_mirrors(lab)
         logs, missing = read_everything(lab, conductor.topics)
@@ -127,7 +150,7 @@ class Run:
         assert not missing, "; ".join(missing)
         drain(cast, logs)
 
-    def _note(self, lanes: list[Trouble], conductor: DailyConductor, cast: Cast, watch: Watch) -> None:
+    def _note(self, lanes: list[Trouble], conductor: JoinedConductor, cast: Cast, watch: Watch) -> None:
         self._stood_still = conductor.paused
         faults = [*(fault for lane in lanes for fault in lane.done), *conductor.aimed]
         self._faults = sorted(faults, key=lambda fault: fault["began_s"])

@@ -27,11 +27,12 @@ def key_of(topic: str, partition: int) -> str:
 
 
 class LibrdkafkaProducer(Actor):
-    """Idempotent."""
+    """Idempotent. `acknowledged`: records, over all its lives."""
 
     def __init__(self, recorder: Recorder, name: str, keys: Keys, rate: float) -> None:
         super().__init__(recorder, name)
         self._keys, self._rate = keys, rate
+        self.acknowledged = 0
 
     def live(self) -> None:
         self.opened()
@@ -64,6 +65,7 @@ class LibrdkafkaProducer(Actor):
         def done(error: KafkaError | None, message: Message) -> None:
             self._unanswered -= 1
             if error is None:
+                self.acknowledged += 1
                 offset = message.offset()
                 told = offset if offset is not None and offset >= 0 else None
                 self.recorder.write("ok", process, "send", [["send", key, [told, value]]], number)
