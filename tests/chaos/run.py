@@ -137,7 +137,6 @@ class Run:
             level(site.operator, site.link)
         places = {place for way in conductor.ways for place in way.places}
         logs = {(side, topic): read_topic(lab, side, topic, 1)[0] for side, topic in sorted(places)}
-        self._report.more["ways"] = [list(way.places) for way in conductor.ways]
         return "; ".join(judge_ways(conductor.ways, self._aside.lines(), logs))
 
     def _read(self, lab: Lab, cast: Cast, conductor: Conductor) -> None:
@@ -160,6 +159,7 @@ class Run:
             "plan": self._plan.as_json(),
             "faults_done": self._faults,
             "acts_done": conductor.done,
+            "ways": [way.places for way in conductor.ways],
             "client_errors": {name: {"count": len(e), "first": e[:10]} for name, e in errors.items()},
             "client_hung": cast.hung,
             "client_lives": {client.name: client.lives for client in cast.everybody},
