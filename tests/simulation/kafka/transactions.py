@@ -9,6 +9,7 @@ older than their timeout are aborted, looked at every `transaction.abort.timed.o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -83,6 +84,8 @@ class Transactions:
             return change
         if change.state is TxnState.FENCE:
             return self.abort(found) or ErrorCode.CONCURRENT_TRANSACTIONS
+        if self.owner.is_v2:  # brokers of 3.9 go on telling when the last transaction began
+            change = replace(change, start_ms=-1)
         return self._write(found, change) or (found.now.producer_id, found.now.epoch)
 
     def add(self, transactional_id: str, producer: tuple[int, int], partitions: Iterable[TopicPartition]) -> int:

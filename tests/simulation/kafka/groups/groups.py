@@ -172,6 +172,9 @@ class GroupCoordinators:
         self.producers[index, producer_id] = epoch
         self.open.discard((index, producer_id))
         self.offsets.complete(producer_id, commit, lambda group: self.index(group) == index)
+        for shard in self.shards.all():
+            if shard.partition.index == index and shard.state is not None:
+                shard.state.written()
         return ErrorCode.NONE
 
     def topic_deleted(self, topic: str) -> None:

@@ -1,0 +1,147 @@
+"""Target leaders that are lost between an append and its replication, on brokers, dozens of times.
+
+Both followers are stopped, so that what the mirror appends meanwhile is on the leader alone; then the leader is killed,
+and the followers go on: they elect one of them, and what only the old leader had is gone. The mirror must not have said
+of any of that that it is on the target, and must append it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import struct
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from gateway.devcluster import DevCluster
+from gateway.devcluster.node import NodeProcess
+from gateway.kafka.admin import create_topic as create_replicated
+from gateway.kafka.offsets import EARLIEST
+from gateway.mirror.partition.log_start import plan_start
+from gateway.state.records import MirrorRecord
+from tests.support.brokers.clusters import SOON_MISSED, running_cluster
+from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
+from tests.support.clients.writer import Writer
+from tests.support.mirror.mirror_lab import LINK, Lab, mirror_lab
+from tests.support.waiting import wait_until, wait_until_async
+
+PARTITIONS: Final = 6
+DOZENS: Final = 24
+ROUNDS: Final = 30
+"""At most; each is to lose some partitions."""
+_HEADER: Final = struct.Struct(">qi11xi")
+"""Of a batch: base offset, bytes that follow, last offset delta (Kafka protocol, Record Batch)."""
+
+
+def log_end(node: NodeProcess, topic: str, partition: int) -> int:
+    """Where a replica's log ends, by its files: also what nobody else has. The last batch may be half written."""
+    end = 0
+    for segment in sorted((node.data / f"{topic}-{partition}").glob("*.log")):
+        data, at = segment.read_bytes(), 0
+        while at + _HEADER.size <= len(data):
+            base, following, delta = _HEADER.unpack_from(data, at)
+            at += 12 + following
+            if at > len(data) or not following:
+                break
+            end = base + delta + 1
+    return end
+
+
+def epoch_starts(node: NodeProcess, topic: str, partition: int) -> list[int]:
+    """Where each leader's part of the log begins, as a replica has noted it."""
+    path = node.data / f"{topic}-{partition}" / "leader-epoch-checkpoint"
+    lines = path.read_text(encoding="ascii").splitlines()[2:] if path.exists() else []
+    return [int(line.split()[1]) for line in lines]
+
+
+def leaders(lab: Lab, topic: str) -> dict[int, int]:
+    """Partition -> node."""
+    return {index: one.leader for index, one in lab.target.view.topics[topic].partitions.items()}
+
+
+def in_sync(target: DevCluster, topic: str) -> bool:
+    """Every replica of the topic."""
+    try:
+        found = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0}).list_topics(topic, timeout=5)
+    except KafkaException:
+        return False
+    return all(one.leader >= 0 and len(one.isrs) == 3 for one in found.topics[topic].partitions.values())
+
+
+async def lose_a_leader(lab: Lab, target: DevCluster, topic: str) -> list[str]:
+    """Returns the partitions of which something was lost, in words."""
+    await lab.target.refresh()
+    of = leaders(lab, topic)
+    number = max(set(of.values()), key=list(of.values()).count)
+    led = [index for index, leader in of.items() if leader == number]
+    leader, followers = target.nodes[number], [node for at, node in target.nodes.items() if at != number]
+    for node in followers:
+        node.signal(signal.SIGSTOP)
+    try:
+        before = {index: log_end(leader, topic, index) for index in led}
+        await wait_until_async(
+            lambda: any(log_end(leader, topic, index) > before[index] for index in led),
+            3.0,
+            what=f"appends to {led} at node {number} alone",
+        )
+        said = {one.partition: one.mirrored_to or 0 for one in lab.status(topic)}
+        leader.signal(signal.SIGKILL)
+        await asyncio.to_thread(leader.wait_stopped, 10.0)
+    finally:
+        for node in followers:
+            node.signal(signal.SIGCONT)
+    ends = {index: log_end(leader, topic, index) for index in led}
+    known = {index: len(epoch_starts(leader, topic, index)) for index in led}
+
+    def begun(index: int) -> int | None:
+        """Where the next leader's part begins, once something was appended to it."""
+        starts = max((epoch_starts(node, topic, index) for node in followers), key=len)
+        return starts[known[index]] if len(starts) > known[index] else None
+
+    await wait_until_async(lambda: all(begun(index) is not None for index in led), 60.0, what=f"leaders of {led}")
+    lost = []
+    for index in led:
+        start = begun(index)
+        assert start is not None
+        assert said[index] <= start, f"partition {index}: {said[index]} was said to be mirrored, the target had {start}"
+        if start < ends[index]:
+            lost.append(f"{index}: {start} of {ends[index]}")
+    await asyncio.to_thread(target.up)
+    return lost
+
+
+@pytest.mark.timeout(900)
+async def test_what_is_not_replicated_was_never_said_to_be_there(
+    source: DevCluster, topic: str, tmp_path: Path
+) -> None:
+    create_topic(source.bootstrap, topic, partitions=PARTITIONS)
+    lost: list[str] = []
+    with running_cluster("three", "4.3.1", tmp_path, brokers=3, properties=SOON_MISSED) as target:
+        async with mirror_lab(source.bootstrap, target.bootstrap) as lab:
+            configs = {"min.insync.replicas": "2"}
+            await create_replicated(lab.target, topic, partitions=PARTITIONS, replication_factor=3, configs=configs)
+            starts = await plan_start(lab.source, topic, EARLIEST)
+            lab.engine.start_mirror(
+                MirrorRecord(link=LINK, source_topic=topic, mirror_topic=topic, mirror_id=5, starts=starts)
+            )
+            with Writer(source.bootstrap, topic, partitions=PARTITIONS, rate=1000) as writer:
+                for _ in range(ROUNDS):
+                    await asyncio.to_thread(writer.wait_for_acks, 500)
+                    await lab.caught_up(topic)
+                    await asyncio.to_thread(wait_until, lambda: in_sync(target, topic), 60.0, what="all in sync")
+                    lost += await lose_a_leader(lab, target, topic)
+                    if len(lost) >= DOZENS:
+                        break
+            await lab.caught_up(topic)
+        one, two = await asyncio.gather(
+            *(asyncio.to_thread(read_logs, each.bootstrap, topic, PARTITIONS) for each in (source, target))
+        )
+    sys.stdout.write(f"leader-loss: partitions={len(lost)}\n")
+    assert_equal(one, two)
+    assert_nothing_lost(writer, two)
+    assert len(lost) >= DOZENS, lost
