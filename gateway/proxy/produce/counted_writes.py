@@ -1,8 +1,8 @@
 """Writes to the target that are counted until they are answered: those to topics that are mirrored back.
 
 A failback promote waits under its write pause until none of them is in flight, as a promote does for writes to a
-source. A topic
-becomes counted while the gateway runs; what was passed on untouched before that is found here and counted from then on.
+source. A topic becomes counted while the gateway runs; what was passed on untouched before that is found here and
+counted from then on.
 """
 
 from __future__ import annotations
