@@ -58,7 +58,7 @@ def test_a_promote_under_load(lab: ProducerLab) -> None:
 
 
 def test_connections_to_the_source_cut_in_the_moment_of_the_cutover(lab: ProducerLab) -> None:
-    """Acknowledgements are lost under the write pause: what was written is answered from the table, the rest is sent."""
+    """Acknowledgements are lost under the write pause: what was written is answered from the table, the rest sent."""
     producers = cast(lab)
     lab.cutover_while_cut(producers, 100)
     lab.judge(producers)
