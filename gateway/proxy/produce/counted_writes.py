@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from gateway.cutover.write_pause.rules.routing import Routing
 from gateway.proxy.produce.forwarder import UNKNOWN_KEPT_S, Forwarder
-from gateway.proxy.session.exchange import Exchange, framed
+from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import LEASE_OVER, Session
 from gateway.proxy.session.stats import ProxyStats
 from protocol.apis import ApiKey
+from protocol.framing import framed
 
 _PRODUCE = int(ApiKey.PRODUCE)
 
