@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import MalformedFrame
 from protocol import framing
+from protocol.errors import MalformedFrame
 from protocol.framing import FrameReader
 
 
