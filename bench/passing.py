@@ -9,11 +9,13 @@ from struct import Struct
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
+from gateway.config.listeners import Limits as LimitSettings
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.proxy.handlers import install
 from gateway.proxy.produce.forwarder import Forwarder
+from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.proxy_session import ProxySession
 from protocol.wire import Buffer
@@ -47,7 +49,13 @@ def passing(frame: bytes, times: int) -> Callable[[], object]:
 def _session() -> ProxySession:
     clock = asyncio.new_event_loop().time
     unused = cast("Any", SimpleNamespace(view=None, config=None, coordinators=None, sessions={}))
-    sessions = Sessions(routing=RoutingTable(), clock=clock, loop=cast("Any", None), max_request_bytes=104_857_600)
+    sessions = Sessions(
+        routing=RoutingTable(),
+        clock=clock,
+        loop=cast("Any", None),
+        max_request_bytes=104_857_600,
+        limits=Limits(**LimitSettings().model_dump()),
+    )
     install(
         sessions,
         gates=GroupGates(),

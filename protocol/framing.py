@@ -8,7 +8,13 @@ from protocol.errors import MalformedFrame
 from protocol.wire import Buffer
 
 SIZE_BYTES = 4
-_SIZE = Struct(">i")
+SIZE = Struct(">i")
+"""What stands before a frame."""
+
+
+def framed(head: Buffer, body: Buffer = b"") -> bytes:
+    """A frame, in one piece or two, with its size before it."""
+    return b"".join((SIZE.pack(len(head) + len(body)), head, body))
 
 
 class FrameReader:
@@ -58,7 +64,7 @@ class FrameReader:
         at, end = 0, len(data)
         self._need = SIZE_BYTES
         while end - at >= SIZE_BYTES:
-            size: int = _SIZE.unpack_from(data, at)[0]
+            size: int = SIZE.unpack_from(data, at)[0]
             if not 0 <= size <= self.max_bytes:
                 if not frames:
                     raise MalformedFrame(f"a frame of {size} bytes, at most {self.max_bytes} are allowed")

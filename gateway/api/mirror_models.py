@@ -195,17 +195,15 @@ class ProvenanceData(BaseModel):
 class MirrorData(BaseModel):
     """A mirror topic. `promote_error`: why the last promote did not end in STOPPED. `clients_not_migrated` in describe.
 
-    `waiting_for`: what a running promote waits for. `records_after_cutover`: partition -> records that a writer
-    beside the
-    gateway left on the source after the promote; nobody reads them on the target. `mirror_status` is CATCHING_UP while
-    a job copies the topic, see `catch_up`, and PENDING_MIRROR while the topic is being created.
+    `waiting_for`: what a running promote waits for. `records_after_cutover`: partition -> records that a writer beside
+    the gateway left on the source after the promote; nobody reads them on the target. `mirror_status` is CATCHING_UP
+    while a job copies the topic, see `catch_up`, and PENDING_MIRROR while the topic is being created.
 
     `mirror_direction`: which way it is mirrored; the lags of a REVERSE mirror are those of the failback destination
-    behind the
-    target. `records_lost`: partition -> records that the source deleted before they were mirrored, and that the link's
-    `mirror.on.records.deleted` said to go on without. `records_not_mirrored`: partition -> records that a failover left
-    behind on the source, -1 where unknown; `records_not_mirrored_exact` is false when the source did not answer then:
-    it may have more, which nobody has seen. It is null without a failover.
+    behind the target. `records_lost`: partition -> records that the source deleted before they were mirrored, and that
+    the link's `mirror.on.records.deleted` said to go on without. `records_not_mirrored`: partition -> records that a
+    failover left behind on the source, -1 where unknown; `records_not_mirrored_exact` is false when the source did not
+    answer then: it may have more, which nobody has seen. It is null without a failover.
     """
 
     kind: Literal["KafkaMirrorData"] = "KafkaMirrorData"

@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from gateway.fleet.claims import OwnershipOverrides
 from gateway.fleet.heartbeats import FleetHeartbeats
 from gateway.fleet.mirror_map import Division, Key, MirrorMap
+from gateway.fleet.ownership_overrides import OwnershipOverrides
 from gateway.fleet.peer_progress import PeerProgress
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.releases import Releases

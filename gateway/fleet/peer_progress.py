@@ -1,8 +1,8 @@
 """How far the mirrors of the other gateways are, from their heartbeats; and to tell them at once what they wait for.
 
 `ack: both` waits for a partition that another gateway mirrors: heartbeats would tell every 100 ms. So whoever waits
-says so
-to all (`watch`), and the one that mirrors the partition tells it within some 2 ms of each append, for a few seconds.
+says so to all (`watch`), and the one that mirrors the partition tells it within some 2 ms of each append, for a few
+seconds.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ class Links:
             link_id=0,
             source_cluster_id=cluster_id,
             client=self._checks.sealed(name, client),
-            configs=link_config.settled(configs),
+            configs=link_config.as_stored(configs),
             created_ms=self._records.now_ms(),
         )
 

@@ -1,9 +1,8 @@
 """While this gateway leads its links run as their records say, also those of which no operation here can know.
 
 A link is created, changed and deleted by an operation, which has it run so behind the change of the state. When that
-change
-is of unknown outcome the operation has ended with an error before it is known that the link is there, or is gone, and
-another one of its name may follow. So each change of the links is followed here; a follower does so in
+change is of unknown outcome the operation has ended with an error before it is known that the link is there, or is
+gone, and another one of its name may follow. So each change of the links is followed here; a follower does so in
 `operations/replica.py`.
 """
 

@@ -1,8 +1,8 @@
 """Keeps what a gateway has at hand true to the records it reads: sources and mirrors.
 
 While this gateway leads, its own operations do that (`control_plane.py`), and this waits. Which partitions of the
-mirrors
-run here is decided elsewhere (`fleet/mirrors.py`). Gates follow the records whoever leads (`groups/gate/by_record.py`).
+mirrors run here is decided elsewhere (`fleet/mirrors.py`). Gates follow the records whoever leads
+(`groups/gate/by_record.py`).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from gateway.schemas.registry import Registry, RegistryRefused, task_code
 from gateway.schemas.rules.model import IMPORT, READONLY, Schema, VersionKey
 from gateway.schemas.rules.plan import plan
 from gateway.schemas.rules.remember import after, at_promote, before, of_link, references_on_target, with_entries
-from gateway.schemas.rules.scene import Change, ChangeKind, Plan, settled
+from gateway.schemas.rules.scene import Change, ChangeKind, Plan, remembered
 from gateway.state.link_config import SCHEMA_IDS, parse
 from gateway.state.records import LinkRecord
 from gateway.state.schema_options import SchemaIds
@@ -185,7 +185,7 @@ class SchemaRound:
         return None
 
     async def _delete(self, change: Change) -> None:
-        entry = settled(self._record(change.subject)).get(change.version)
+        entry = remembered(self._record(change.subject)).get(change.version)
         if entry is not None and entry.target_version in await self._target.numbers(change.subject, deleted=False):
             await self._target.delete(change.subject, entry.target_version)
             self._memory.deleted += 1

@@ -161,7 +161,7 @@ def parse(configs: Mapping[str, str]) -> LinkConfig:
 @lru_cache(maxsize=256)  # links; they are asked for with every record that changes
 def _parsed(configs: tuple[tuple[str, str], ...]) -> LinkConfig:
     values: dict[str, Any] = {}
-    for name, text in settled(dict(configs)).items():
+    for name, text in as_stored(dict(configs)).items():
         option = _OPTIONS.get(name)
         if option is None:
             raise LinkConfigError(f"{name}: unknown link option; known: {', '.join(sorted(OPTION_NAMES))}")
@@ -214,7 +214,7 @@ def attribute_of(option: str) -> str:
     return _OPTIONS[option][0]
 
 
-def settled(configs: Mapping[str, str]) -> dict[str, str]:
+def as_stored(configs: Mapping[str, str]) -> dict[str, str]:
     """The options under their first names, as they are stored: who switches auto-create or ACL sync off clears its
     filters.
 
@@ -231,7 +231,7 @@ def settled(configs: Mapping[str, str]) -> dict[str, str]:
 
 def with_defaults(configs: Mapping[str, str]) -> dict[str, str]:
     """All options as text: the ones given, the others at their default; for `describe`."""
-    given = settled(configs)
+    given = as_stored(configs)
     return {name: given.get(name, default) for name, (_, _, default) in _OPTIONS.items()}
 
 

@@ -47,7 +47,7 @@ class Who(StrEnum):
 
     OPERATOR = "operator"
     PROMOTE = "the promote's run"
-    WAY_BACK = "the failback's run"
+    FAILBACK = "the failback's run"
     ENGINE = "the mirror engine"
 
 
@@ -63,12 +63,12 @@ WHO: Final = {
     MirrorOperation.ABORT_PROMOTE: (Who.PROMOTE,),
     MirrorOperation.COMPLETE_PROMOTE: (Who.PROMOTE,),
     MirrorOperation.COMPLETE_FAILBACK: (Who.PROMOTE,),
-    MirrorOperation.SYNCHRONIZED: (Who.WAY_BACK,),
-    MirrorOperation.ABORT_REVERSE: (Who.WAY_BACK,),
-    MirrorOperation.RECREATED: (Who.WAY_BACK,),
-    MirrorOperation.BEGIN_MIRROR: (Who.WAY_BACK,),
-    MirrorOperation.BEGIN_PAUSED: (Who.WAY_BACK,),
-    MirrorOperation.FAIL: (Who.ENGINE, Who.WAY_BACK),
+    MirrorOperation.SYNCHRONIZED: (Who.FAILBACK,),
+    MirrorOperation.ABORT_REVERSE: (Who.FAILBACK,),
+    MirrorOperation.RECREATED: (Who.FAILBACK,),
+    MirrorOperation.BEGIN_MIRROR: (Who.FAILBACK,),
+    MirrorOperation.BEGIN_PAUSED: (Who.FAILBACK,),
+    MirrorOperation.FAIL: (Who.ENGINE, Who.FAILBACK),
     MirrorOperation.LOSE_SOURCE: (Who.ENGINE,),
     MirrorOperation.LOSE_LINK: (Who.ENGINE,),
     MirrorOperation.FIND_SOURCE: (Who.ENGINE,),

@@ -17,14 +17,13 @@ all count from 0: without it two producers would share an id there, and the sour
 retries of the other. It is 15 bits of a checksum of the target's cluster id, so two targets of one source share it once
 in 32,768 times; the ids of their mirrors begin at it, too (`first_mirror_id`).
 
-Generations. A broker remembers the last sequence of each producer id per partition. A topic whose writes go to the
+Failback epochs. A broker remembers the last sequence of each producer id per partition. A topic whose writes go to the
 target and back on the source, and later perhaps to the target once more, would show each cluster a producer that
-skips what
-it wrote on the other one in between: OUT_OF_ORDER_SEQUENCE_NUMBER. So each failback begins a new *generation* of the
-topic: within it the ids above stand on both clusters as `id + failback_epoch * 2^51`, which no broker has seen on the
-topic, and a broker takes an unknown id in the middle of its sequence. Clients know nothing of it: they keep the id of
-generation 0. The mirror back to the source writes in the upper half of the failback epochs. All of it is a bijection
-that needs no state but the topic's failback epoch.
+skips what it wrote on the other one in between: OUT_OF_ORDER_SEQUENCE_NUMBER. So each failback begins a new *failback
+epoch* of the topic: within it the ids above stand on both clusters as `id + failback_epoch * 2^51`, which no broker has
+seen on the topic, and a broker takes an unknown id in the middle of its sequence. Clients know nothing of it: they keep
+the id of epoch 0. The mirror back to the source writes in the upper half of the failback epochs. All of it is a
+bijection that needs no state but the topic's failback epoch.
 """
 
 from __future__ import annotations
@@ -60,11 +59,11 @@ def mirror_producer_id(link_id: int, mirror_id: int, failback_epoch: int = 0, *,
     Producer state is kept per partition by the broker, so partitions may share an id.
 
     Args:
-        generation: how often the topic's writes have failed back.
+        failback_epoch: how often the topic's writes have failed back.
         reverse: of the mirror from the target back to the source.
 
     Raises:
-        ValueError: link_id is outside 0..2^18-1, mirror_id outside 0..2^32-1, or the generation outside 0..2047.
+        ValueError: link_id is outside 0..2^18-1, mirror_id outside 0..2^32-1, or the epoch outside 0..2047.
     """
     if not 0 <= link_id <= MAX_LINK_ID:
         raise ValueError(f"link id {link_id} is outside 0..{MAX_LINK_ID}")
@@ -119,10 +118,10 @@ def is_gateway_issued(producer_id: int) -> bool:
 
 
 def in_failback_epoch(producer_id: int, failback_epoch: int) -> int:
-    """The id as it stands in the logs of a topic in this generation.
+    """The id as it stands in the logs of a topic in this failback epoch.
 
     Raises:
-        ValueError: the generation is outside 0..2047.
+        ValueError: the epoch is outside 0..2047.
     """
     if not 0 <= failback_epoch <= MAX_FAILBACK_EPOCH:
         raise ValueError(f"failback epoch {failback_epoch} is outside 0..{MAX_FAILBACK_EPOCH}")

@@ -58,14 +58,14 @@ def test_a_promote_under_load(lab: ProducerLab) -> None:
 
 
 def test_connections_to_the_source_cut_in_the_moment_of_the_cutover(lab: ProducerLab) -> None:
-    """Acknowledgements are lost under the fence: what was written is answered from the table, what was not is sent."""
+    """Acknowledgements are lost under the write pause: what was written is answered from the table, the rest sent."""
     producers = cast(lab)
     lab.cutover_while_cut(producers, 100)
     lab.judge(producers)
 
 
 def test_the_gateway_killed_and_started_around_the_cutover(lab: ProducerLab) -> None:
-    """Every connection of every client is cut at once, under the fence and right after the cutover."""
+    """Every connection of every client is cut at once, under the write pause and right after the cutover."""
     producers = cast(lab)
     lab.cutover_around_kills(producers, 100)
     lab.judge(producers)

@@ -86,10 +86,7 @@ def translate_offsets(
         require_same_on_executors(spark)
         by_link = ByLink(plan) if plan.link else None
         if checkpoint is not None:
-            if any(topic != name for topic, name in plan.names.items()):
-                fail("a stream's topics cannot be renamed: the link's mirror topics have a prefix", REFUSED)
-            if new_checkpoint is None and not dry_run:
-                fail("--new-checkpoint is missing: the old folder is never written to", USAGE)
+            _require_rewritable(plan, new_checkpoint, dry_run=dry_run)
             rewritten = rewrite(
                 spark,
                 checkpoint,
@@ -135,6 +132,13 @@ def translate_offsets(
     _show(outcome.report)
     if outcome.failed:
         raise typer.Exit(REFUSED)
+
+
+def _require_rewritable(plan: LinkPlan, new_checkpoint: Path | None, *, dry_run: bool) -> None:
+    if any(topic != name for topic, name in plan.names.items()):
+        fail("a stream's topics cannot be renamed: the link's mirror topics have a prefix", REFUSED)
+    if new_checkpoint is None and not dry_run:
+        fail("--new-checkpoint is missing: the old folder is never written to", USAGE)
 
 
 def _check(inputs: list[str], link: str, source: str, target: str, offset_map: str, *, for_group: bool) -> None:

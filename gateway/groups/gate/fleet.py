@@ -1,9 +1,8 @@
 """Gates over the fleet. A gateway that follows asks the leader about groups nobody knows, and tells who waits here.
 
 The leader classifies groups, promotes and demotes them (`groups/monitor.py`, `groups/promote.py`); what it decides
-comes
-to the others by the groups' records. Only that a group has nothing to do with a mirror is told in an answer, together
-with the offset of the state topic up to which that is so: whoever has read of a mirror behind it asks again.
+comes to the others by the groups' records. Only that a group has nothing to do with a mirror is told in an answer,
+together with the offset of the state topic up to which that is so: whoever has read of a mirror behind it asks again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """How a mirror topic's offsets relate over all the ways it has gone, by the gateway's own rules. Pure.
 
 `mirror/offset_map/rules/periods.py` says which ways there were and where each ended, `mirror/rules/period.py` which
-cluster was the copy of
-which, and the offset maps (`mirror/offset_map/rules/offset_map.py`) where each offset is. This puts them one after
-the other.
+cluster was the copy of which, and the offset maps (`mirror/offset_map/rules/offset_map.py`) where each offset is. This
+puts them one after the other.
 """
 
 from __future__ import annotations

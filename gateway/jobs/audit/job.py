@@ -15,7 +15,7 @@ from gateway.jobs.audit.scene import AuditOptions, Scene, changed, prepare
 from gateway.jobs.audit.sum_lines import sum_lines
 from gateway.jobs.audit.sums import Answer
 from gateway.jobs.audit.tasks import run
-from gateway.jobs.audit.verdict import gather, judge
+from gateway.jobs.audit.verdict import Finding, gather, judge
 from gateway.jobs.audit.work import Work, by_keys, planned_again, works
 from gateway.jobs.spark_progress import Tell, described, noted, told_of_tasks
 from gateway.kafka.topic_partition import TopicPartition
@@ -55,12 +55,7 @@ def run_audit(
             answers |= _by_partition(run(spark, more, options.source, options.target))
         planned |= {key: planned_again(parts) for key, parts in again.items()}
     compared_s = time.monotonic() - compared
-    anew = changed(scene, options)
-    findings = []
-    for one in scene.asked:
-        key, problem = (one.topic, one.partition), anew.get(one.topic)
-        asked = one if problem is None else replace(one, problems=(*one.problems, problem))
-        findings.append(judge(asked, planned[key], answers.get(key, ()), scene.began_ms))
+    findings = _findings(scene, options, planned, answers)
     report = Report(
         source=scene.source,
         target=scene.target,
@@ -75,7 +70,7 @@ def run_audit(
         source_bytes=scene.bytes,
         spark_version=spark.version,
         cores=slots,
-        findings=tuple(findings),
+        findings=findings,
         provenance=options.provenance,
         sources=options.sources,
     )
@@ -100,6 +95,22 @@ def _second_look(
         if parts := by_keys(one, sums):
             found[key] = parts
     return found
+
+
+def _findings(
+    scene: Scene,
+    options: AuditOptions,
+    planned: Mapping[TopicPartition, list[Piece]],
+    answers: Mapping[TopicPartition, list[Answer]],
+) -> tuple[Finding, ...]:
+    """The verdict on each partition; what has changed since the audit began is among its problems."""
+    anew = changed(scene, options)
+    found = []
+    for one in scene.asked:
+        key, problem = (one.topic, one.partition), anew.get(one.topic)
+        asked = one if problem is None else replace(one, problems=(*one.problems, problem))
+        found.append(judge(asked, planned[key], answers.get(key, ()), scene.began_ms))
+    return tuple(found)
 
 
 def _relation(options: AuditOptions) -> str:

@@ -92,7 +92,7 @@ def altered(link: LinkRecord, client: Mapping[str, str], changes: Sequence[Confi
             into.pop(name, None)
         else:
             into[name] = change.value
-    configs = link_config.settled(configs)
+    configs = link_config.as_stored(configs)
     try:
         parsed = link_config.parse(configs)
     except link_config.LinkConfigError as exc:

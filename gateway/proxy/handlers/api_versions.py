@@ -8,12 +8,12 @@ UNSUPPORTED_VERSION, as a broker gives it (KIP-511).
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from gateway.proxy.produce.target_down import TargetDown
 from protocol.api_versions import gateway_response, unsupported_version_response
 from protocol.apis import ADVERTISED, ApiKey
+from protocol.framing import framed
 from protocol.header import response_body_offset
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from gateway.proxy.session.session import Session
 
 _KEY = int(ApiKey.API_VERSIONS)
-_SIZE = struct.Struct(">i")
 
 
 class ApiVersionsHandler:
@@ -44,4 +43,4 @@ class ApiVersionsHandler:
         at = response_body_offset(_KEY, exchange.api_version, frame)
         body = gateway_response(bytes(frame[at:]), exchange.api_version)
         self._target_down.api_versions[exchange.api_version] = bytes(body)
-        return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))
+        return framed(frame[:at], body)

@@ -18,6 +18,7 @@ from gateway.proxy.session.session import LEASE_OVER
 from protocol.apis import ApiKey
 from protocol.codec import encode_response
 from protocol.errors import ErrorCode
+from protocol.framing import framed
 from protocol.messages import OffsetCommitResponse
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class OffsetCommitHandler:
                 return None
             session.on_close.remove(lost)
             gates.commit_ends(group)
-            return len(frame).to_bytes(4, "big") + frame
+            return framed(frame)
 
         session.on_close.append(lost)
         exchange.forward(answered)

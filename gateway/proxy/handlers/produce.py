@@ -36,13 +36,14 @@ from gateway.proxy.produce.source_waits import await_source, find_connection, fi
 from gateway.proxy.rules.leader_order import Leader
 from gateway.proxy.rules.own_names import is_own
 from gateway.proxy.rules.transactional_producers import TransactionalWrite
-from gateway.proxy.session.exchange import Exchange, framed
+from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import Session
 from gateway.proxy.session.stalled import hold
 from gateway.proxy.session.stats import ProxyStats
 from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactional_produce import concerns, find_write
 from protocol.errors import ErrorCode
+from protocol.framing import framed
 from protocol.produce import PartitionResult, ProduceRequestView, scan_request
 
 HOLD_S = 8.0

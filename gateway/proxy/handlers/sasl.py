@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.proxy.session.exchange import framed
 from protocol.apis import ApiKey
 from protocol.codec import decode_response
+from protocol.framing import framed
 from protocol.header import response_body_offset
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ ShareGroupDescribe and DescribeShareGroupOffsets are the target's to answer and 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +28,7 @@ from gateway.proxy.session.addresses import Advertised, as_seen_by
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body, encode_response
 from protocol.errors import ErrorCode, MalformedFrame
+from protocol.framing import framed
 from protocol.header import response_body_offset
 from protocol.messages import RESPONSES
 from protocol.peek import first_string
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 NO_BROKERS: Final = b"\x01\x00"
 """How an answer ends that names no broker: an empty compact array, and no tagged fields."""
 
-_SIZE: Final = struct.Struct(">i")
 _WAIT: Final = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 _NO_SESSION: Final = int(ErrorCode.SHARE_SESSION_NOT_FOUND)
 
@@ -122,12 +121,12 @@ def with_listeners(advertised: Advertised, exchange: Exchange) -> Transform:
 
     def transform(frame: memoryview) -> bytes:
         if bytes(frame[-len(NO_BROKERS) :]) == NO_BROKERS:
-            return b"".join((_SIZE.pack(len(frame)), frame))
+            return framed(frame)
         at = response_body_offset(key, version, frame)
         answer = decode_response(key, version, frame[at:])
         for broker in answer.node_endpoints:
             broker.host, broker.port = told(broker.node_id, broker.host, broker.port)
         body = encode_body(answer, version)
-        return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))
+        return framed(frame[:at], body)
 
     return transform

@@ -1,8 +1,8 @@
 """Writes to the target that are counted until they are answered: those to topics that are mirrored back.
 
 A failback promote waits under its write pause until none of them is in flight, as a promote does for writes to a
-source. A topic
-becomes counted while the gateway runs; what was passed on untouched before that is found here and counted from then on.
+source. A topic becomes counted while the gateway runs; what was passed on untouched before that is found here and
+counted from then on.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from gateway.cutover.write_pause.rules.routing import Routing
 from gateway.proxy.produce.forwarder import UNKNOWN_KEPT_S, Forwarder
-from gateway.proxy.session.exchange import Exchange, framed
+from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import LEASE_OVER, Session
 from gateway.proxy.session.stats import ProxyStats
 from protocol.apis import ApiKey
+from protocol.framing import framed
 
 _PRODUCE = int(ApiKey.PRODUCE)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """See docs/security.md.
+    """See docs/security.md. Defaults are in `gateway/config/listeners.py`.
 
     Attributes:
         connections: of clients, at a time.
@@ -25,16 +25,16 @@ class Limits:
         forwarded_bytes_per_second: of one principal's writes that go to sources; 0: any number.
     """
 
-    connections: int = 10_000
-    connections_per_address: int = 5_000
-    connections_per_second: int = 1_000
-    login_request_bytes: int = 524_288
-    login_timeout_s: float = 30.0
-    request_timeout_s: float = 60.0
-    unread_output_bytes: int = 8_388_608
-    elements_per_request: int = 10_000
-    groups_per_request: int = 1_000
-    waiters_per_principal: int = 10_000
-    rights_kept_s: float = 30.0
-    held_request_bytes: int = 536_870_912
-    forwarded_bytes_per_second: int = 0
+    connections: int
+    connections_per_address: int
+    connections_per_second: int
+    login_request_bytes: int
+    login_timeout_s: float
+    request_timeout_s: float
+    unread_output_bytes: int
+    elements_per_request: int
+    groups_per_request: int
+    waiters_per_principal: int
+    rights_kept_s: float
+    held_request_bytes: int
+    forwarded_bytes_per_second: int

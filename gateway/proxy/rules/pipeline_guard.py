@@ -1,13 +1,12 @@
 """Keeps a producer's pipeline in order after one of its requests was refused. Pure; one per client connection.
 
 An idempotent producer has up to five requests in flight. When one is refused (the write pause outlasted the hold, the
-source
-has no leader, or its broker leads no more), those behind it are on their way already, and may meet another broker than
-the refused one did. A broker that knows the producer refuses them for their sequence, upon which some clients begin a
-new epoch and send again what they know no outcome of, appended or not. One that has never seen the producer, such as
-the target right after a cutover, takes any first sequence, and the retry of the refused batch would come too late. So
-what follows a refused batch is refused too, until all that was refused before it has come again. What is kept is
-bounded by what a producer can have on its way: clients choose producer ids and sequences.
+source has no leader, or its broker leads no more), those behind it are on their way already, and may meet another
+broker than the refused one did. A broker that knows the producer refuses them for their sequence, upon which some
+clients begin a new epoch and send again what they know no outcome of, appended or not. One that has never seen the
+producer, such as the target right after a cutover, takes any first sequence, and the retry of the refused batch would
+come too late. So what follows a refused batch is refused too, until all that was refused before it has come again. What
+is kept is bounded by what a producer can have on its way: clients choose producer ids and sequences.
 """
 
 from __future__ import annotations

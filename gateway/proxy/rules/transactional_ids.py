@@ -6,10 +6,9 @@ gateway keeps another, which it got from that place's coordinator by InitProduce
 requests are restamped on their way.
 
 Places. The target in failback epoch 0 is the client's own identity. A source is a place by its cluster id. A topic
-whose
-writes have failed back (see `state/producer_ids.py`) meets brokers that remember the last sequence it had there; so
-after each failback of any topic there is a *generation*, a place of its own, with a transactional id made from the
-client's: its coordinator gives it a producer id that no log has seen, which may begin in the middle of a sequence.
+whose writes have failed back (see `state/producer_ids.py`) meets brokers that remember the last sequence it had there;
+so after each failback of any topic there is a place of its own, with a transactional id made from the client's: its
+coordinator gives it a producer id that no log has seen, which may begin in the middle of a sequence.
 
 Why the map is kept in a topic, not worked out: epochs of two coordinators count independently, and each is also bumped
 by others (a second instance on the source, a timed-out transaction). Their difference, asked again later, would make a
@@ -38,7 +37,7 @@ class TransactionSide(NamedTuple):
 
     def __str__(self) -> str:
         name = f"source {self.cluster}" if self.cluster else "the target"
-        return f"{name}, generation {self.failback_epoch}" if self.failback_epoch else name
+        return f"{name}, failback epoch {self.failback_epoch}" if self.failback_epoch else name
 
 
 OWN: Final = TransactionSide(TARGET)

@@ -153,7 +153,7 @@ class TransactionalProducer:
         """Where names go that a request takes into the transaction.
 
         Args:
-            generation: how often topics have failed back, all together; a producer never goes back to a lower one.
+            failback_epoch: how often topics have failed back, all together; a producer never goes back to a lower one.
         """
         if self.open is not None:
             return self._decide_open(self.open, wanted)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateway.proxy.rules.own_names import PREFIX, is_own
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body
+from protocol.framing import framed
 from protocol.header import frame_response, response_body_offset
 from protocol.patch import patch_brokers
 from protocol.wire import Buffer
@@ -16,7 +16,6 @@ from protocol.wire import Buffer
 if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange, ExchangeSession, Transform
 
-_SIZE = struct.Struct(">i")
 _OWN = PREFIX.encode()
 
 Advertised = Callable[[int, str, int], tuple[str, int]]
@@ -44,7 +43,7 @@ def patched(advertised: Advertised, exchange: Exchange) -> Transform:
     def transform(frame: memoryview) -> bytes:
         at = response_body_offset(key, version, frame)
         body = patch_brokers(key, version, _without_own(key, version, frame[at:]), advertised)
-        return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))
+        return framed(frame[:at], body)
 
     return transform
 

@@ -42,9 +42,9 @@ class Sessions:
         clock: Callable[[], float],
         loop: asyncio.AbstractEventLoop,
         max_request_bytes: int,
+        limits: Limits,
         asks_login: bool = False,
         lease_valid: Callable[[], bool] = lambda: True,
-        limits: Limits = Limits(),  # noqa: B008 - immutable
     ) -> None:
         self.routing = routing
         self.clock = clock

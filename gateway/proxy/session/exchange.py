@@ -6,12 +6,12 @@ Handlers end it in exactly one of these ways: `reply`, `forward`, `drop`; or the
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from gateway.proxy.session.listener import Listener
 from protocol.codec import decode_request
+from protocol.framing import framed
 from protocol.header import frame_response
 from protocol.wire import Buffer
 
@@ -126,9 +126,3 @@ class Exchange:
 
 
 _EMPTY = memoryview(b"")
-_SIZE = struct.Struct(">i")
-
-
-def framed(frame: memoryview) -> bytes:
-    """The transform that changes nothing: the response with its size before it."""
-    return b"".join((_SIZE.pack(len(frame)), frame))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import structlog
 
-from gateway.proxy.session.exchange import Exchange, framed
+from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import LEASE_OVER, Session, SessionContext
 from gateway.proxy.session.streams import RESPONSE_HEAD, ResponseStream, StreamError
 from gateway.transport.wire import SPLICE_BYTES
 from protocol.apis import ApiKey
 from protocol.errors import ProtocolError
+from protocol.framing import framed
 from protocol.wire import Buffer
 
 _log = structlog.get_logger("lockgate.proxy")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import struct
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -34,11 +33,11 @@ from gateway.proxy.session.stats import ProxyStats
 from gateway.proxy.session.streams import RequestStream
 from gateway.transport.event_loop_io import EventLoopIO
 from protocol.apis import ApiKey
+from protocol.framing import SIZE
 from protocol.header import encode_request_header
 from protocol.wire import Buffer
 
 _log = structlog.get_logger("lockgate.proxy")
-_SIZE = struct.Struct(">i")
 _OF_PRODUCERS: Final = frozenset(
     {
         ApiKey.INIT_PRODUCER_ID,
@@ -287,7 +286,7 @@ class Session(ABC):
         if not self._requests.at_boundary:
             raise RuntimeError("a request would be sent into the middle of another one")
         self._expected.append(exchange)
-        upstream.writelines((_SIZE.pack(size), *pieces))
+        upstream.writelines((SIZE.pack(size), *pieces))
 
     @property
     def at_boundary(self) -> bool:
@@ -316,7 +315,7 @@ class Session(ABC):
         upstream = self._broker()
         if upstream is not None:
             self.context.stats.last_unanswered = self.context.clock()
-            upstream.writelines((_SIZE.pack(size), *pieces))
+            upstream.writelines((SIZE.pack(size), *pieces))
 
     def _broker(self) -> Connected | None:
         """Whom to send to. Where nobody is, nothing would ever be answered: the session ends."""

@@ -16,6 +16,7 @@ from gateway.proxy.session.session import LEASE_OVER, Session
 from gateway.proxy.transactions.coordinators import CLIENT, Lost, Refused
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode
+from protocol.framing import framed
 from protocol.header import response_body_offset
 from protocol.messages import AddOffsetsToTxnRequest, EndTxnRequest
 
@@ -138,7 +139,7 @@ def _forward(
         left()
         at = response_body_offset(exchange.api_key, exchange.api_version, frame)
         answered(decode_response(exchange.api_key, exchange.api_version, frame[at:]))
-        return b"".join((len(frame).to_bytes(4, "big"), frame))
+        return framed(frame)
 
     session.on_close.append(left)
     exchange.forward(relay)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from gateway.schemas.rules.model import IMPORT, READONLY, Reference, Subject, VersionKey
-from gateway.schemas.rules.scene import Change, ChangeKind, settled
+from gateway.schemas.rules.scene import Change, ChangeKind, remembered
 from gateway.state.schema_records import SchemaEntry, SchemaRecord
 
 MAX_ENTRIES: Final = 5_000
@@ -29,7 +29,7 @@ def with_entries(record: SchemaRecord, entries: Iterable[SchemaEntry]) -> Schema
     Raises:
         TooManyVersions: it would have too many.
     """
-    known = settled(record) | {entry.version: entry for entry in entries}
+    known = remembered(record) | {entry.version: entry for entry in entries}
     if len(known) > MAX_ENTRIES:
         words = f"subject '{record.subject}' has more than {MAX_ENTRIES} versions; take schema.versions=latest"
         raise TooManyVersions(words)
@@ -50,7 +50,7 @@ def after(change: Change, record: SchemaRecord, target: SchemaEntry | None = Non
     if change.kind is ChangeKind.REGISTER and target is not None:
         return with_entries(record, [target])
     if change.kind is ChangeKind.DELETE:
-        found = settled(record).get(change.version)
+        found = remembered(record).get(change.version)
         return record if found is None else with_entries(record, [replace(found, deleted=True)])
     if change.kind is ChangeKind.LEVEL and not change.value:
         return replace(record, level="")
@@ -73,7 +73,7 @@ def references_on_target(references: Iterable[Reference], records: Mapping[str, 
     """The same, with the versions that the target has given. Raises KeyError for one that it does not have."""
     found = []
     for one in references:
-        entry = settled(records.get(one.subject)).get(one.version)
+        entry = remembered(records.get(one.subject)).get(one.version)
         if entry is None:
             raise KeyError(VersionKey(one.subject, one.version))
         found.append(one._replace(version=entry.target_version))

@@ -131,7 +131,7 @@ def wanted_versions(subject: Subject, options: Options, asked: Iterable[int] = (
     return {*asked, *(subject.numbers if options.deleted else subject.active)}
 
 
-def settled(record: SchemaRecord | None) -> dict[int, SchemaEntry]:
+def remembered(record: SchemaRecord | None) -> dict[int, SchemaEntry]:
     """What a link remembers of a subject, by the source's version."""
     return {} if record is None else {entry.version: entry for entry in record.entries}
 
@@ -141,6 +141,6 @@ def known_entries(record: SchemaRecord | None, ids: SchemaIds) -> dict[int, Sche
     fixed = ids is SchemaIds.FIXED
     return {
         number: entry
-        for number, entry in settled(record).items()
+        for number, entry in remembered(record).items()
         if not fixed or (entry.target_version, entry.target_id) == (number, entry.id)
     }

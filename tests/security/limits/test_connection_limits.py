@@ -7,7 +7,6 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.context import Sessions
 from tests.support.gateways.listening import is_closed, listening
 from tests.support.identities.self_signed import self_signed
+from tests.support.proxy.limits import limits_with
 from tests.support.waiting import wait_until_async
 
 Opened = tuple[Sessions, Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]]
@@ -31,7 +31,7 @@ async def listener(port: int, tls: ssl.SSLContext | None = None, limits: Limits 
 
 @pytest.mark.parametrize(("limit", "reason"), [("connections", "connections"), ("connections_per_address", "address")])
 async def test_one_more_than_may_be_is_closed(unused_port: Callable[[], int], limit: str, reason: str) -> None:
-    async with listener(unused_port(), limits=replace(Limits(), **{limit: 2})) as (sessions, connect):
+    async with listener(unused_port(), limits=limits_with(**{limit: 2})) as (sessions, connect):
         kept = [await connect() for _ in range(2)]
         reader, writer = await connect()
         assert await is_closed(reader)
@@ -46,7 +46,7 @@ async def test_one_more_than_may_be_is_closed(unused_port: Callable[[], int], li
 
 
 async def test_too_many_at_once_are_closed(unused_port: Callable[[], int]) -> None:
-    async with listener(unused_port(), limits=Limits(connections_per_second=1)) as (sessions, connect):
+    async with listener(unused_port(), limits=limits_with(connections_per_second=1)) as (sessions, connect):
         found = [await connect() for _ in range(4)]
         closed = await asyncio.gather(*(is_closed(reader) for reader, _ in found[2:]))
         assert closed == [True, True]
@@ -84,7 +84,7 @@ async def test_a_client_that_vanished_is_noticed(unused_port: Callable[[], int])
 async def test_a_connection_counts_before_its_tls_handshake(unused_port: Callable[[], int], tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*self_signed(tmp_path, "gateway"))
-    async with listener(unused_port(), context, Limits(connections=1, login_timeout_s=0.2)) as (sessions, connect):
+    async with listener(unused_port(), context, limits_with(connections=1, login_timeout_s=0.2)) as (sessions, connect):
         _, silent = await connect()
         reader, writer = await connect()
         assert await is_closed(reader)

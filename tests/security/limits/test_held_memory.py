@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.proxy_session import ProxySession
 from protocol.apis import ApiKey
 from protocol.codec import encode_request
@@ -14,6 +13,7 @@ from protocol.header import frame_request
 from protocol.messages import JoinGroupRequest
 from tests.support.control.gates import gate
 from tests.support.proxy.conversation import Conversation, Wire
+from tests.support.proxy.limits import limits_with
 
 
 def join(group: str, size: int = 10) -> bytes:
@@ -39,7 +39,7 @@ class Peer:
 
 @pytest.fixture
 async def small() -> Conversation:
-    talk = Conversation(limits=Limits(held_request_bytes=100_000))
+    talk = Conversation(limits=limits_with(held_request_bytes=100_000))
     talk.gates.enabled = True
     gate(talk.gates, "closed", is_open=False)
     return talk

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
-from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.waiters import WaiterCounts
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_request
@@ -18,6 +17,7 @@ from protocol.produce import build_request_body
 from tests.support.control.gates import gate
 from tests.support.control.pausing import in_phase
 from tests.support.proxy.conversation import Conversation
+from tests.support.proxy.limits import limits_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def offset_fetch(count: int) -> bytes:
 @pytest.fixture
 async def small() -> Conversation:
     """A topic is mirrored, groups are gated, and limits are low."""
-    talk = Conversation(limits=Limits(elements_per_request=50, groups_per_request=3, waiters_per_principal=2))
+    talk = Conversation(limits=limits_with(elements_per_request=50, groups_per_request=3, waiters_per_principal=2))
     route = TopicRoute(
         link="west", mirror_topic="mirrored", source_topic="mirrored", pause=in_phase(WritePhase.FORWARD)
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
-from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.timeouts import Timeouts
 from protocol.apis import ApiKey
 from protocol.codec import encode_request
@@ -20,6 +19,7 @@ from protocol.wire import Buffer
 from tests.support.control.pausing import in_phase
 from tests.support.mirror.batches import make_batch
 from tests.support.proxy.conversation import Conversation, Wire
+from tests.support.proxy.limits import limits_with
 from tests.support.proxy.login import LoggingIn
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ async def test_requests_buy_no_more_answers_than_are_taken(talk: Conversation) -
 
 @pytest.fixture
 async def small() -> Conversation:
-    return Conversation(limits=Limits(unread_output_bytes=10_000))
+    return Conversation(limits=limits_with(unread_output_bytes=10_000))
 
 
 async def test_answers_that_wait_for_their_turn_are_bounded(small: Conversation) -> None:

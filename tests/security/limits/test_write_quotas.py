@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
-from gateway.proxy.rules.limits import Limits
 from protocol.apis import ApiKey
 from protocol.codec import decode_response
 from protocol.header import frame_request, response_body_offset
@@ -13,6 +12,7 @@ from protocol.produce import PartitionResult, build_request_body, build_response
 from tests.support.control.pausing import in_phase
 from tests.support.mirror.batches import make_batch
 from tests.support.proxy.conversation import Conversation
+from tests.support.proxy.limits import limits_with
 
 PRODUCE = int(ApiKey.PRODUCE)
 BATCH = make_batch(0, 3)
@@ -20,7 +20,7 @@ RATE = len(BATCH)  # one batch in a second, and one at once
 
 
 def conversation(rate: int = RATE) -> Conversation:
-    talk = Conversation(limits=Limits(forwarded_bytes_per_second=rate))
+    talk = Conversation(limits=limits_with(forwarded_bytes_per_second=rate))
     route = TopicRoute(
         link="west", mirror_topic="mirrored", source_topic="mirrored", pause=in_phase(WritePhase.FORWARD)
     )

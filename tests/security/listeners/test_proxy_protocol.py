@@ -19,6 +19,7 @@ from gateway.proxy.session.behind_proxy import read_header
 from gateway.proxy.session.context import Sessions
 from tests.support.gateways.listening import is_closed, listening
 from tests.support.identities.self_signed import self_signed
+from tests.support.proxy.limits import limits_with
 from tests.support.waiting import wait_until_async
 
 HOST = "127.0.0.1"
@@ -122,14 +123,14 @@ async def test_nobody_else_gets_in(unused_port: Callable[[], int]) -> None:
 @pytest.mark.parametrize("said", [b"\x00\x00\x00\x17\x00\x12\x00\x03", b"PROXY TCP4 1.2.3.4\r\n", b"PROXY TCP4", b""])
 async def test_without_a_header_nobody_gets_in(unused_port: Callable[[], int], said: bytes) -> None:
     """Neither with one that does not come to its end."""
-    async with place_at(unused_port(), limits=Limits(login_timeout_s=0.2)) as place:
+    async with place_at(unused_port(), limits=limits_with(login_timeout_s=0.2)) as place:
         assert await is_closed(await place.connect(said))
         assert place.sessions.admission.refused == {"header": 1}
         assert not place.sessions.open
 
 
 async def test_limits_count_clients_not_the_load_balancer(unused_port: Callable[[], int]) -> None:
-    async with place_at(unused_port(), limits=Limits(connections_per_address=1)) as place:
+    async with place_at(unused_port(), limits=limits_with(connections_per_address=1)) as place:
         await place.connect(line("203.0.113.7"))
         await place.connect(line("203.0.113.8"))
         await wait_until_async(lambda: place.hosts == ["203.0.113.7", "203.0.113.8"])
@@ -138,7 +139,7 @@ async def test_limits_count_clients_not_the_load_balancer(unused_port: Callable[
 
 
 async def test_who_is_not_named_yet_counts_among_all(unused_port: Callable[[], int]) -> None:
-    async with place_at(unused_port(), limits=Limits(connections=1)) as place:
+    async with place_at(unused_port(), limits=limits_with(connections=1)) as place:
         await place.connect()
         await is_closed(await place.connect(line("203.0.113.7")))
         assert place.sessions.admission.refused == {"connections": 1}

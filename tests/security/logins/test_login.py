@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
-from gateway.proxy.rules.limits import Limits
 from protocol.apis import ApiKey
 from protocol.codec import encode_request
 from protocol.errors import ErrorCode
@@ -24,6 +23,7 @@ from protocol.produce import build_request_body
 from tests.support.control.gates import gate
 from tests.support.control.pausing import in_phase
 from tests.support.mirror.batches import make_batch
+from tests.support.proxy.limits import limits_with
 from tests.support.proxy.login import LoggingIn
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ async def test_a_login_that_ends_within_a_request_lets_it_through_whole(secured:
 
 
 async def test_a_large_frame_before_a_login_is_refused_at_its_head(secured: LoggingIn) -> None:
-    head = struct.pack(">ihhi", Limits().login_request_bytes + 1, ApiKey.SASL_AUTHENTICATE, 1, 2)
+    head = struct.pack(">ihhi", limits_with().login_request_bytes + 1, ApiKey.SASL_AUTHENTICATE, 1, 2)
     secured.talk.says(head + bytes(100))
     assert secured.talk.client.closed
     assert secured.talk.context.stats.closed == {"bad request": 1}

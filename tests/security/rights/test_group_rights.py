@@ -10,13 +10,13 @@ from gateway.groups.gate.rules import gates as gates_module
 from gateway.groups.gate.rules import questions, seen_groups
 from gateway.groups.gate.rules.gates import GateStatus, GroupGates, Identity, RecordedGate
 from gateway.groups.gate.rules.seen_groups import SeenGroups
-from gateway.proxy.rules.limits import Limits
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_request
 from protocol.errors import ErrorCode
 from protocol.header import peek_request_header, response_body_offset
 from protocol.messages import JoinGroupRequest, OffsetFetchRequest
 from tests.support.control.gates import gate
+from tests.support.proxy.limits import limits_with
 from tests.support.proxy.login import DESCRIBE, READ, LoggingIn
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ async def test_what_many_groups_cost_is_linear(talk: Conversation) -> None:
     talk.gates = Counting()
     talk.install()
     talk.gates.enabled = True
-    groups = [f"g{n}" for n in range(Limits().groups_per_request)]
+    groups = [f"g{n}" for n in range(limits_with().groups_per_request)]
     talk.says(offset_fetch(*groups))
     Counting.looks = 0
     for group in groups:
@@ -160,7 +160,7 @@ async def test_a_request_for_too_many_groups_is_refused(talk: Conversation) -> N
     asked: list[str] = []
     talk.gates.on_unknown = asked.append
     talk.gates.enabled = True
-    talk.says(offset_fetch(*[f"g{n}" for n in range(Limits().groups_per_request + 1)]))
+    talk.says(offset_fetch(*[f"g{n}" for n in range(limits_with().groups_per_request + 1)]))
     found = answer(talk, ApiKey.OFFSET_FETCH, 8)
     assert {group.error_code for group in found.groups} == {int(ErrorCode.INVALID_REQUEST)}
     assert asked == []

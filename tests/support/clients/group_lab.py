@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
 from tests.support.brokers.logs import create_topic
+from tests.support.gateways.asking import carried_out
 from tests.support.gateways.gateway import GatewayProcess, running_gateway
 from tests.support.waiting import wait_until
 
@@ -171,8 +172,8 @@ class GroupLab:
 
     def declare(self, group: str) -> None:
         """Declare it a mirror group."""
-        answer = self.gateway.api.post(f"/v3/links/{self.link}/groups", json={"group": group})
-        assert answer.is_success, answer.text
+        path = f"/v3/links/{self.link}/groups"
+        carried_out(lambda: self.gateway.api.post(path, json={"group": group}), lambda: self.state(group) != "")
 
     def group(self, group: str) -> dict[str, Any]:
         """What `group describe` shows."""

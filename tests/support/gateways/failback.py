@@ -8,6 +8,7 @@ from typing import Any
 from gateway.devcluster import DevCluster
 from tests.support.brokers.logs import assert_equal, log_ends, read_logs
 from tests.support.clients.writer import Writer
+from tests.support.gateways.asking import answered
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
@@ -35,7 +36,8 @@ class RoundTrip:
     def post(self, verb: str, *topics: str, code: int = 0, **params: str) -> Any:
         """One operation over topics, all by default; `code`: the HTTP status that is expected, 0 for any success."""
         path = f"/v3/links/{self.link}/mirrors:{verb}"
-        answer = self.gateway.api.post(path, json={"mirror_topic_names": list(topics or self.topics)}, params=params)
+        body = {"mirror_topic_names": list(topics or self.topics)}
+        answer, _ = answered(lambda: self.gateway.api.post(path, json=body, params=params))
         assert answer.status_code == code if code else answer.is_success, answer.text
         return answer.json()
 

@@ -13,6 +13,7 @@ import httpx
 from gateway.devcluster import DevCluster
 from tests.support.brokers.logs import assert_equal, log_ends, read_logs
 from tests.support.clients.writer import Writer
+from tests.support.gateways.asking import carried_out
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
@@ -130,8 +131,7 @@ class GatewayFleet:
     def operate(self, by: GatewayProcess, verb: str) -> None:
         """One operation on the mirror topic."""
         path = f"/v3/links/{self.link}/mirrors:{verb}"
-        answer = by.api.post(path, json={"mirror_topic_names": [self.topic]})
-        assert answer.is_success, answer.text
+        carried_out(lambda: by.api.post(path, json={"mirror_topic_names": [self.topic]}))
 
     def wait_level(self, deadline: float = 60.0) -> None:
         """Until the topic ends alike on both clusters."""

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import yaml
 from gateway.api.access.token_file import default_path
 from gateway.cli.connection import BearerFile
 from gateway.devcluster import claim_ports, release_ports
+from tests.support.gateways.asking import answered, carried_out
 from tests.support.gateways.forked import ForkedGateway, started_gateway
 from tests.support.waiting import wait_until
 
@@ -120,22 +121,31 @@ class GatewayProcess:
         """Name a source. `configs` take `_` for `.`."""
         values = {"bootstrap.servers": source_bootstrap, **{key.replace("_", "."): v for key, v in configs.items()}}
         entries = [{"name": key, "value": value} for key, value in values.items()]
-        self._post("/v3/links", {"link_name": name, "configs": entries})
+        self._post("/v3/links", {"link_name": name, "configs": entries}, lambda: self._is_there(f"/v3/links/{name}"))
 
     def create_mirror(self, link: str, topic: str) -> None:
         """Begin to mirror a topic."""
-        self._post(f"/v3/links/{link}/mirrors", {"source_topic_name": topic})
+        path = f"/v3/links/{link}/mirrors"
+
+        def is_created() -> bool:
+            listed, _ = answered(lambda: self.api.get(path))
+            return listed.is_success and topic in [one["source_topic_name"] for one in listed.json()["data"]]
+
+        self._post(path, {"source_topic_name": topic}, is_created)
 
     def mirror(self, link: str, topic: str) -> dict[str, Any]:
         """What `mirror describe` shows."""
-        answer = self.api.get(f"/v3/links/{link}/mirrors/{topic}")
-        assert answer.is_success, answer.text
+        answer = carried_out(lambda: self.api.get(f"/v3/links/{link}/mirrors/{topic}"))
         value: dict[str, Any] = answer.json()
         return value
 
     def promote(self, link: str, topic: str) -> None:
         """Begin to promote a topic."""
-        self._post(f"/v3/links/{link}/mirrors/{topic}:promote", {})
+
+        def has_begun() -> bool:
+            return str(self.mirror(link, topic)["mirror_status"]) != "ACTIVE"
+
+        self._post(f"/v3/links/{link}/mirrors/{topic}:promote", {}, has_begun)
 
     def held(self, topic: str) -> int:
         """How many Produce requests write pauses of the topic have held since the process started."""
@@ -147,9 +157,12 @@ class GatewayProcess:
         """Forget a link and its mirrors, so that no later gateway on the same target takes them up."""
         self.api.delete(f"/v3/links/{name}", params={"force": True})
 
-    def _post(self, path: str, body: dict[str, Any]) -> None:
-        answer = self.api.post(path, json=body)
-        assert answer.is_success, answer.text
+    def _post(self, path: str, body: dict[str, Any], is_done: Callable[[], bool]) -> None:
+        carried_out(lambda: self.api.post(path, json=body), is_done)
+
+    def _is_there(self, path: str) -> bool:
+        answer, _ = answered(lambda: self.api.get(path))
+        return answer.is_success
 
     def assert_runs(self) -> None:
         """It has not ended by itself; its exit code and its last words when it has."""

@@ -17,6 +17,7 @@ from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.listeners import Listeners
 from tests.support.proxy.conversation import View
+from tests.support.proxy.limits import limits_with
 
 
 @asynccontextmanager
@@ -30,7 +31,7 @@ async def listening(
         clock=loop.time,
         loop=loop,
         max_request_bytes=1 << 20,
-        limits=limits or Limits(),
+        limits=limits or limits_with(),
     )
     listener = Listener(
         host="127.0.0.1",

@@ -28,6 +28,7 @@ from gateway.proxy.transactions.identities import Identities
 from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
 from protocol.framing import FrameReader
+from tests.support.proxy.limits import limits_with
 
 
 class Wire:
@@ -205,7 +206,7 @@ class Conversation:
         self,
         *,
         asks_login: bool = False,
-        limits: Limits = Limits(),  # noqa: B008 - immutable
+        limits: Limits | None = None,
         listener: Listener | None = None,
         certificate: str = "",
     ) -> None:
@@ -221,7 +222,7 @@ class Conversation:
             loop=cast("Any", self.loop),
             max_request_bytes=1 << 20,
             asks_login=asks_login,
-            limits=limits,
+            limits=limits or limits_with(),
         )
         self.sources = cast("Any", {"west": self.source})
         self.target = cast("Any", SimpleNamespace(view=View(), config=SimpleNamespace(uses_sasl=asks_login)))

@@ -51,7 +51,7 @@ async def watched(mirrored: Plane) -> Watched:
 
 
 async def decided(plane: Plane, group: str) -> GateStatus:
-    """Knock, and wait for the verdict."""
+    """Make a first request, and wait for the verdict."""
     plane.gates.status(group)
     await wait_until_async(lambda: plane.gates.status(group) is not GateStatus.UNKNOWN, 10, what="a verdict")
     return plane.gates.status(group)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol import framing
 from protocol.errors import MalformedFrame
 from protocol.framing import FrameReader
 
@@ -65,3 +66,7 @@ def test_a_claimed_size_takes_no_memory() -> None:
 
 def test_the_largest_frame_allowed_passes() -> None:
     assert list(map(bytes, FrameReader(max_bytes=3).feed(framed(b"abc")))) == [b"abc"]
+
+
+def test_a_frame_of_two_pieces() -> None:
+    assert framing.framed(b"abc") == framing.framed(memoryview(b"ab"), b"c") == framed(b"abc")

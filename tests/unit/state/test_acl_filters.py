@@ -10,7 +10,7 @@ import pytest
 
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
 from gateway.state.acl_filters import parse_acl_filters
-from gateway.state.link_config import LinkConfigError, parse, settled
+from gateway.state.link_config import LinkConfigError, as_stored, parse
 
 ANY = {"resourceFilter": {"resourceType": "any", "patternType": "any"}, "accessFilter": {"operation": "any"}}
 ACL = Acl(
@@ -83,7 +83,7 @@ def test_options_of_a_link():
 
     assert parse(on).acl_write_hosts == ("10.0.0.1", "0:0:0:0:0:0:0:1")
     assert parse(on).acl_sync_ms == 5000
-    assert settled({**on, "acl.sync.enable": "false"}).keys() == {"acl.sync.enable", "acl.sync.write.hosts"}
+    assert as_stored({**on, "acl.sync.enable": "false"}).keys() == {"acl.sync.enable", "acl.sync.write.hosts"}
     for configs, words in (
         ({"acl.sync.enable": "true"}, "acl.sync.enable: needs acl.filters with at least one filter"),
         ({"acl.filters": text(ANY)}, "acl.filters: needs acl.sync.enable=true"),

@@ -12,8 +12,8 @@ from gateway.state.link_config import (
     LinkConfig,
     LinkConfigError,
     LinkIdentity,
+    as_stored,
     parse,
-    settled,
     with_defaults,
 )
 from gateway.state.name_filters import NameFilter, NameFilters
@@ -178,7 +178,7 @@ def test_filters_without_auto_create_are_a_mistake():
 
 def test_switching_auto_create_off_clears_its_filters():
     configs = {f"{AUTO}enable": "False", f"{AUTO}filters": TOPICS}
-    assert settled(configs) == {f"{AUTO}enable": "False"}
+    assert as_stored(configs) == {f"{AUTO}enable": "False"}
     assert not parse(configs).auto_create_filters.filters
     assert with_defaults(configs)[f"{AUTO}filters"] == ""
 

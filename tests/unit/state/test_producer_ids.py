@@ -44,13 +44,13 @@ def test_the_gateways_range() -> None:
 
 
 @given(st.integers(0, 2**49 - 1), st.integers(0, MAX_FAILBACK_EPOCH))
-def test_a_generation_is_a_bijection_and_meets_no_other_range(issued: int, failback_epoch: int) -> None:
+def test_a_failback_epoch_is_a_bijection_and_meets_no_other_range(issued: int, failback_epoch: int) -> None:
     client = issued + GATEWAY_PID_BASE
     found = in_failback_epoch(client, failback_epoch)
 
     assert of_any_failback_epoch(found) == client
     assert found < 2**63
-    assert failback_epoch == 0 or found > MIRROR_PID_END  # neither a cluster's own, nor another generation's
+    assert failback_epoch == 0 or found > MIRROR_PID_END  # neither a cluster's own, nor another epoch's
     assert (found >> 51) == failback_epoch
 
 
@@ -69,10 +69,10 @@ def test_mirrors_of_all_failback_epochs_and_both_directions_have_ids_of_their_ow
 
 
 @pytest.mark.parametrize("failback_epoch", [-1, MAX_FAILBACK_EPOCH + 1])
-def test_there_is_an_end_to_generations(failback_epoch: int) -> None:
+def test_there_is_an_end_to_failback_epochs(failback_epoch: int) -> None:
     with pytest.raises(ValueError, match="failback epoch"):
         in_failback_epoch(GATEWAY_PID_BASE, failback_epoch)
 
 
-def test_no_producer_is_no_client_in_any_generation() -> None:
+def test_no_producer_is_no_client_in_any_failback_epoch() -> None:
     assert not is_gateway_issued(of_any_failback_epoch(-1))

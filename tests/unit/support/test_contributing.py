@@ -7,14 +7,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-TO_BE_WRITTEN = {"gateway/proxy/handlers/leave_group.py"}  # the example of a recipe
+TO_BE_WRITTEN = {"gateway/proxy/handlers/leave_group.py"}  # the example of a recipe, until somebody tries it
 ROOTS = ("gateway/", "protocol/", "tests/", "configs/", "docs/", "demo/", "bench/")
 
 
 def test_every_file_that_a_recipe_names_is_there() -> None:
     named = {path for path in re.findall(r"`([\w./-]+\.(?:py|yaml|md))`", TEXT) if path.startswith(ROOTS)}
     assert len(named) > 40
-    assert {path for path in named if not (ROOT / path).exists()} == TO_BE_WRITTEN
+    assert {path for path in named if not (ROOT / path).exists()} <= TO_BE_WRITTEN
 
 
 def test_the_map_of_tests_support_is_whole() -> None:

@@ -6,32 +6,8 @@ import itertools
 
 import pytest
 
-from tests.support import waiting
 from tests.support.waiting import pause_s, wait_until, wait_until_async
-
-
-class Clock:
-    """Time that only goes on while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now, self.looks = 0.0, 0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-    def look(self) -> bool:
-        self.looks += 1
-        return False
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(waiting, "time", made)
-    return made
+from tests.unit.support.conftest import Clock
 
 
 def test_what_the_condition_came_to(clock: Clock) -> None:

@@ -52,7 +52,7 @@ def stopped(
     """The record of a promote's cutover: the origin's log ended at `ends`, all of it is on the copy, which ends at
     `copy_ends`.
 
-    On the failback it begins the next generation (see `state/producer_ids.py`). `seen`: the last batches of each
+    On the failback it begins the next failback epoch (see `state/producer_ids.py`). `seen`: the last batches of each
     producer, as the mirror saw them; those from before the last cutover that a client may still retry are kept.
 
     Raises:
@@ -106,9 +106,9 @@ def handed_over(record: MirrorRecord, seen: Producers) -> Producers:
     """Per partition the batches that a retry is held against after a cutover.
 
     A mirror sees what was written since it began. A batch from before the cutover before that may still be retried:
-    like
-    a broker, the last five batches of a producer's epoch count, wherever they were written. How long ago that cutover
-    was is not asked: no two gateways have one time of day, and more producers than a table holds are forgotten anyway.
+    like a broker, the last five batches of a producer's epoch count, wherever they were written. How long ago that
+    cutover was is not asked: no two gateways have one time of day, and more producers than a table holds are forgotten
+    anyway.
 
     Raises:
         WrongLength, ValueError: one of the two tables has not an entry for each partition.

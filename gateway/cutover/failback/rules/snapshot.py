@@ -16,9 +16,9 @@ class FailbackDestination:
     """The topic on the link's source, as it was read. `present` is False when there is none; `topic_id` may be "".
 
     `ends`: high watermarks. `log_end_offsets`: the leaders' log ends, the high watermarks where these are not told.
-    `ours[p]`: the
-    partition's last batch was written by the mirror back. `unlike`: partitions in which the last batch from before the
-    cutover is another one than on the target; None: that was not looked for, and nobody may take the logs for alike.
+    `ours[p]`: the partition's last batch was written by the mirror back. `unlike`: partitions in which the last batch
+    from before the cutover is another one than on the target; None: that was not looked for, and nobody may take the
+    logs for alike.
     """
 
     present: bool = True

@@ -71,9 +71,8 @@ class FailoverSnapshot:
     `paused_since`: since when this gateway's writes pause. `producers`: as the mirror knew them right before it was
     `stopped`. `copy`: read after that, None for each partition without an answer; asked for since `reading_since`, with
     `copy_error` saying why not. `storing_since`: when the cutover was tried first. `committing`: it was tried, and
-    whether
-    it is stored is not known. `gave_up`: why. `taken_back`: writes and mirror are as before. `released`: the pause has
-    ended behind the cutover. `restored`, `told`: what follows the cutover was tried.
+    whether it is stored is not known. `gave_up`: why. `taken_back`: writes and mirror are as before. `released`: the
+    pause has ended behind the cutover. `restored`, `told`: what follows the cutover was tried.
     """
 
     now: float

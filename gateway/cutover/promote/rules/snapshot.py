@@ -128,11 +128,10 @@ class TopicSnapshot:
     gateway that has answered the present pause, as it answered; `lag`: records of the partition that is furthest
     behind, None when unknown; `acks` by gateway and `acked_at`, when the last of them came; `positions`: the mirror's,
     as it runs here, -1 where unknown; `absent`: partitions that are not mirrored here, while they should be, and
-    `cold`: those that are not warm (`mirror/rules/copy_ends.py`); `partitions`: how many the origin has, None before
-    it was
-    asked; `stopped`: this run has stopped the mirror; `handed`: what the mirror answered right before; `copy`: where
-    its copy ends since; `restored`: the topic's configs need no restoring; `blocked_by`: what gateways say that their
-    pause waits for.
+    `cold`: those that are not warm (`mirror/rules/copy_ends.py`); `partitions`: how many the origin has, None before it
+    was asked; `stopped`: this run has stopped the mirror; `handed`: what the mirror answered right before; `copy`:
+    where its copy ends since; `restored`: the topic's configs need no restoring; `blocked_by`: what gateways say that
+    their pause waits for.
     """
 
     topic: str

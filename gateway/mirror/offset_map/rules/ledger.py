@@ -10,12 +10,11 @@ another record. The log itself tells: a chunk names its batch's base offset, rec
 the log either is that one or is not.
 
 * Each run of a writer (from its start or an unknown outcome to the next unknown outcome) has its own random id: no
-two write one key.
+  two write one key.
 * A writer has at most `AHEAD` chunks in the topic whose batches are not acknowledged. So of each writer only that many
   chunks, its last ones, are open.
-* What a writer itself saw acknowledged is in force. Whoever starts, or is of unknown outcome, first reads the
-target's log
-  end L, then the map topic to its end, then looks up the batches below L that are not decided. (In this order: the
+* What a writer itself saw acknowledged is in force. Whoever starts, or is of unknown outcome, first reads the target's
+  log end L, then the map topic to its end, then looks up the batches below L that are not decided. (In this order: the
   breakpoints of all that lies below L were durable before it was appended.)
 * What is found goes to the topic: chunks that lost are deleted, and the *mark* says that everything below L is decided,
   as far as the topic tells it below its offset `seen`. A chunk that turns up later for an offset below the mark is

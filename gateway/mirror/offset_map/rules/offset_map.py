@@ -1,10 +1,10 @@
 """The offset map of one partition: which source offset has which target offset, where the two are not equal.
 
-A source log has *offset gaps*: offsets without a record that is copied (compacted away, aborted, transaction
-markers). The
-target log has none. So the relation is piecewise linear, and is kept as *breakpoints* (source base s, target base t),
-both strictly ascending: between two breakpoints, source offset s + n is target offset t + n, as far as t + n lies below
-the next breakpoint's t, or below the target's log end for the last one. Every other source offset is an offset gap.
+A source log has *offset gaps*: offsets without a record that is copied (compacted away, aborted, transaction markers).
+The target log has none. So the relation is piecewise linear, and is kept as *breakpoints* (source base s, target base
+t), both strictly ascending: between two breakpoints, source offset s + n is target offset t + n, as far as t + n lies
+below the next breakpoint's t, or below the target's log end for the last one. Every other source offset is an offset
+gap.
 
 Memory: 8 bytes a breakpoint. Breakpoints are kept in pages of 4096, each as differences to its first one, in four bytes
 where those suffice. A lookup is two binary searches: over the pages, and within one. Measured with ten million

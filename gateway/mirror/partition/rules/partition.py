@@ -12,24 +12,23 @@ Phases::
         └──────► COPYING
     any ──► FAILED (for good), any ──► STOPPED
 
-STARTING reads both logs and decides (`partition_start`). PADDING appends null records up to `PartitionStart.pad_to`
-(`padding`). COPYING queues what was fetched (`SourceSide`) and hands it out in order (`TargetSide`); per batch there is
-no more to it than `fetched`, `take` and `append_answered`. A partition is *readable* (may be read) once it is padded
-and
-the target's log start has been moved up to `source_start`; from then on its offsets are a promise, so a source that
+STARTING reads both logs and decides (`start.py`). PADDING appends null records up to `PartitionStart.pad_to`
+(`padding.py`). COPYING queues what was fetched (`SourceSide`) and hands it out in order (`TargetSide`); per batch there
+is no more to it than `fetched`, `take` and `append_answered`. A partition is *readable* (may be read) once it is padded
+and the target's log start has been moved up to `source_start`; from then on its offsets are a promise, so a source that
 lost records is an error and no reason to pad again.
 
-What became of an append of unknown outcome, the target's log end tells (`partition_unknown_outcome`). Behind offsets
-at which the
-source has nothing to copy (any more) the mirror goes on if it may (`partition_gaps`). All share a `PartitionState`.
+What became of an append of unknown outcome, the target's log end tells (`unknown_outcome.py`). Behind offsets at
+which the source has nothing to copy (any more) the mirror goes on if it may (`offset_gaps.py`). All share a
+`PartitionState`.
 
 `TargetSide` speaks target offsets and `SourceSide` source offsets: the same numbers in mode preserve. In mode translate
-an offset map stands between them (`mirror/partition/rules/translator.py`): the source position is what the map says
-for the target's
-log end, so it is never remembered either. Such a partition is not padded, and readable at once. One in mode preserve
-that has a ledger goes over to the slow path at the first batch that needs it, and translates from the first breakpoint.
+an offset map stands between them (`mirror/partition/rules/translator.py`): the source position is what the map says for
+the target's log end, so it is never remembered either. Such a partition is not padded, and readable at once. One in
+mode preserve that has a ledger goes over to the slow path at the first batch that needs it, and translates from the
+first breakpoint.
 
-All inputs return the commands to carry out (`partition_commands`). `now` is a monotonic clock in seconds.
+All inputs return the commands to carry out (`commands.py`). `now` is a monotonic clock in seconds.
 """
 
 from __future__ import annotations

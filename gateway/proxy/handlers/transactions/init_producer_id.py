@@ -14,7 +14,6 @@ A source that is not reachable is initialised later, before the first transactio
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ from gateway.state.producer_ids import GATEWAY_PID_BASE, as_issued, shown_as
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body, encode_response
 from protocol.errors import ErrorCode
+from protocol.framing import framed
 from protocol.header import response_body_offset
 from protocol.messages import InitProducerIdResponse
 from protocol.patch import patch_init_producer_id_response
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from gateway.proxy.session.session import Session
 
 _KEY = int(ApiKey.INIT_PRODUCER_ID)
-_SIZE = struct.Struct(">i")
 _log = structlog.get_logger("lockgate.proxy")
 _ABSENT = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 
@@ -83,7 +82,7 @@ class InitProducerIdHandler:
         """The target has answered: initialise elsewhere before the client hears of it."""
         at = response_body_offset(_KEY, exchange.api_version, frame)
         answer = decode_response(_KEY, exchange.api_version, frame[at:])
-        response = b"".join((_SIZE.pack(len(frame)), frame))
+        response = framed(frame)
         if answer.error_code:
             return response
         client = ProducerIdentity(answer.producer_id, answer.producer_epoch)
@@ -141,4 +140,4 @@ class InitProducerIdHandler:
     def _shift(self, exchange: Exchange, frame: memoryview) -> bytes:
         at = response_body_offset(exchange.api_key, exchange.api_version, frame)
         body = patch_init_producer_id_response(frame[at:], exchange.api_version, shown_as(self._target_id()))
-        return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))
+        return framed(frame[:at], body)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
 import pytest
 
 from gateway.errors import BadRequest, Conflict
@@ -14,6 +18,7 @@ from gateway.links.rules.update import (
     require_running,
     why_not_paused,
 )
+from gateway.state.link_config import with_defaults
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorDirection, MirrorState
 from tests.support.control.mirror_records import mirror_record
 
@@ -132,3 +137,15 @@ def test_what_a_deletion_leaves_says_who_writes_where() -> None:
     assert "'s' on the source is not mirrored to any more" in told[2]
     assert "gated no more" in told[3]
     assert told[4] == "reads on the target, as now"
+
+
+def test_the_page_says_of_every_option_whether_it_can_be_changed() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "links.md").read_text(encoding="utf-8")
+    rows = page.partition("| config | can be changed |")[2].partition("\n\n")[0].splitlines()
+    said: dict[str, set[bool]] = {name: set() for name in with_defaults({})}
+    for _, names, answer, _ in (row.split("|") for row in rows if row.startswith("| ")):
+        for pattern in re.findall(r"`([^`]+)`", names):
+            for name in said:
+                if fnmatch(name, pattern):
+                    said[name].add(answer.strip().startswith("yes"))
+    assert {name: answers for name, answers in said.items() if answers != {name not in FIXED}} == {}

@@ -210,10 +210,13 @@ def test_a_partition_is_told_whose_answer_it_is(reads: Reads, follower: bool) ->
 
 @pytest.mark.parametrize("error", [0, 1])
 def test_an_answer_after_which_it_is_read_elsewhere_is_not_handed_to_a_partition(error: int) -> None:
-    partition = Partition(0)
+    partition, told = Partition(0), list[object]()
+    partition.fetched = lambda *said, **_: told.append(said)  # type: ignore[attr-defined]
+    partition.fetch_failed = lambda *said, **_: told.append(said)  # type: ignore[attr-defined]
     fetcher = fetcher_of(partition, replicas=Replicas(Reads.MOVED))
     fetcher._look()
-    answer_to(fetcher, error=error)  # it has neither `fetched` nor `fetch_failed`
+    answer_to(fetcher, error=error)
+    assert told == []
 
 
 def test_the_rack_is_told_on_a_connection_of_its_own() -> None:

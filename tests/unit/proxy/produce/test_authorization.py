@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any, cast
 
 from gateway.proxy.produce.authorization import may_write
-from gateway.proxy.rules.limits import Limits
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, encode_response
 from protocol.errors import ErrorCode
 from protocol.header import peek_request_header
 from protocol.messages import MetadataResponse
 from tests.support.proxy.conversation import Conversation
+from tests.support.proxy.limits import limits_with
 
 WRITE, DESCRIBE = 1 << 4, 1 << 8
 METADATA = int(ApiKey.METADATA)
-KEPT_S = Limits().rights_kept_s
+KEPT_S = limits_with().rights_kept_s
 
 
 class Asker:
@@ -100,7 +100,7 @@ async def test_an_answer_counts_for_a_while(talk: Conversation) -> None:
 
 
 async def test_for_how_long_is_a_setting() -> None:
-    talk = Conversation(limits=Limits(rights_kept_s=1.0))
+    talk = Conversation(limits=limits_with(rights_kept_s=1.0))
     asker = Asker(talk)
     asker.ask("mine")
     asker.target_says(mine=(0, WRITE))

@@ -65,6 +65,7 @@ async def test_who_cannot_be_reached_is_left_when_another_one_leads() -> None:
     source = Source(2)
     source.connected.set_exception(ClusterUnavailable("broker 1 is not in the cluster"))
     await find(source)
+    assert source.asked == [{"a"}]
 
 
 async def test_a_login_that_is_refused_is_told_at_once() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.proxy.rules.admission import _KEPT, Admission
-from gateway.proxy.rules.limits import Limits
+from tests.support.proxy.limits import limits_with
 
 
 class Clock:
@@ -22,7 +22,7 @@ def clock() -> Clock:
 
 
 def admission(clock: Clock, **limits: int) -> Admission:
-    return Admission(Limits(**limits), clock)
+    return Admission(limits_with(**limits), clock)
 
 
 def test_so_many_in_all(clock: Clock) -> None:

@@ -70,10 +70,13 @@ async def test_what_is_told_of_the_look(monkeypatch, header, told):
 
 
 async def test_a_look_that_fails_tells_nothing(monkeypatch):
+    told = []
+
     async def look(*_: object, **__: object) -> object:
         raise ClusterUnavailable("no")
 
     monkeypatch.setattr(topic_maps, "batch_at", look)
-    runner = SimpleNamespace(source_topic="s", partition=0, key=("t", 0))
+    runner = SimpleNamespace(source_topic="s", partition=0, key=("t", 0), looked_ahead=lambda *said: told.append(said))
     maps = TopicOffsetMaps(None, None, None, None, lambda _, __: None)  # type: ignore[arg-type]
     await maps._look_ahead(runner, 100, END)  # type: ignore[arg-type]
+    assert told == []

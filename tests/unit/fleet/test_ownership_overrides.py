@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.fleet.claims import OwnershipOverrides
 from gateway.fleet.mirror_map import MirrorMap
+from gateway.fleet.ownership_overrides import OwnershipOverrides
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from tests.support.fakes.fake_engine import status
