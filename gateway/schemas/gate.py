@@ -42,9 +42,11 @@ _log = structlog.get_logger("lockgate.control")
 
 @dataclass(slots=True)
 class _OfLink:
-    """`looked`: by mirror topic, when the last look at it began; `asked`: when a promote asked last; `resolved`: ids
-    that the target's registry knows; `nowhere`: that neither knows; `unknown`: by mirror topic those that only the source's knows. Times: monotonic
-    seconds."""
+    """`looked`: by mirror topic, when the last look at it began; `asked`: when a promote asked last.
+
+    `resolved`: ids that the target's registry knows; `nowhere`: that neither knows; `unknown`: by mirror topic those
+    that only the source's knows. Times: monotonic seconds.
+    """
 
     link: LinkRecord
     forget_at: float
