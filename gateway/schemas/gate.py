@@ -163,7 +163,8 @@ class SchemaGate:
                 del kept[gone]
         one.ranges = {key: found for key, found in one.ranges.items() if key[0] in topics}
         order = sorted(topics, key=lambda topic: (topic not in one.asked_topics, one.looked.get(topic, 0.0), topic))
-        turn, left = [], MAX_PARTITIONS
+        turn: list[str] = []
+        left = MAX_PARTITIONS
         for topic in order:
             left -= topics[topic]
             if left >= 0 or not turn:
