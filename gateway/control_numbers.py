@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.control_parts import ControlParts
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.groups.reports import GroupReports, Lags
 from gateway.migration.ready import ReadinessCheck
 from gateway.operations.partners import TopicPromoter
 from gateway.operations.sources import LinkHealth
+from gateway.schemas.schema_sync import SchemaCounts
 from gateway.state.link_config import parse
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.mirror_states import shown
@@ -39,6 +42,7 @@ class ControlNumbersReader:
         self._drift = parts.drift
         self._acl_sync = parts.acl_sync
         self._schema_sync = parts.schema_sync
+        self._schema_gate = parts.schema_gate
         self._gates = parts.gates
         self._clock = parts.clock
         self._mirrors = mirrors
@@ -105,8 +109,12 @@ class ControlNumbersReader:
             tasks=self._tasks.of(link.name),
             auto_created=self._auto_create.counted(link.name),
             acls=self._acl_sync.counted(link.name),
-            schemas=self._schema_sync.counted(link.name),
+            schemas=self._schemas(link.name),
         )
+
+    def _schemas(self, link: str) -> SchemaCounts | None:
+        counts = self._schema_sync.counted(link)
+        return None if counts is None else replace(counts, unresolved=self._schema_gate.counted(link))
 
     def _group(self, link: str, group: str, record: GroupRecord) -> GroupNumbers:
         reports, key = self._reports, (link, group)

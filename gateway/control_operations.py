@@ -164,6 +164,7 @@ def mirrors(
         drift=parts.drift,
         configs=TargetConfigs(parts.records, parts.target),
         trouble=failbacks.trouble,
+        schema_ids=parts.schema_gate.unknown,
     )
 
 

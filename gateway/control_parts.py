@@ -49,6 +49,8 @@ from gateway.operations.offset_translation import OffsetMaps, ReadsOffsetMaps, n
 from gateway.operations.origin_ends import NetSourceEnds, NetTargetEnds, SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources, SourcesForViews
+from gateway.schemas.check import SchemaCheck
+from gateway.schemas.gate import SchemaGate
 from gateway.schemas.schema_sync import SchemaSync
 from gateway.state.store import StateStore
 from gateway.topics.config_drift import ConfigDrift
@@ -124,6 +126,12 @@ class ControlParts:
             locks=self.locks,
             clock=host.monotonic,
         )
+        self.schema_gate = SchemaGate(
+            records=self.records,
+            check=SchemaCheck(records=self.records, target=target, sync=self.schema_sync),
+            sync=self.schema_sync,
+            clock=host.monotonic,
+        )
         self.measure = Measure(
             records=self.records,
             engine=self.engine,
@@ -171,6 +179,7 @@ def topic_promoter(
         lifted=parts.lifted,
         configs=LastConfigs(parts.sources, parts.target),
         acls=parts.acl_sync,
+        schema_gate=parts.schema_gate,
         locks=parts.locks,
         routing=parts.routing,
         pauses=pauses,

@@ -40,7 +40,6 @@ from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
 from gateway.operations.sources import LinkHealth
-from gateway.schemas.check import SchemaCheck
 from gateway.state.records import LinkRecord
 from gateway.state.topic import TOPIC
 from gateway.telemetry.numbers import ControlNumbers
@@ -128,7 +127,8 @@ class ControlService:
         self.auto_create = auto_create(parts, creator)
         self.acl_sync = parts.acl_sync
         self.schema_sync = parts.schema_sync
-        self.schema_check = SchemaCheck(records=parts.records, target=parts.target, sync=parts.schema_sync)
+        self.schema_gate = parts.schema_gate
+        self.schema_check = parts.schema_gate.checks
         self.discovery = Discovery(records=parts.records, views=parts.views)
         self.access_check = AccessCheck(records=parts.records, views=parts.views, target=parts.target)
         self.users, self.quotas = users_and_quotas(parts)
@@ -184,6 +184,7 @@ class ControlService:
         every(_TICK_S, self.auto_create.run_due, "auto-create")
         every(_TICK_S, self.acl_sync.run_due, "ACL sync")
         every(_TICK_S, self.schema_sync.run_due, "schema sync")
+        every(_TICK_S, self.schema_gate.run_due, "schema gate")
         every(MIGRATIONS_EVERY_S, self._migration_run.run_due, "migrations")
         every(SAMPLE_EVERY_S, self._history.look, "history of mirrors")
         every(JUDGE_EVERY_S, self.readiness.look, "readiness of migrations")

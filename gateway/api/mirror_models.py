@@ -246,6 +246,10 @@ class MirrorData(BaseModel):
     )
     paused_by_link: bool = Field(default=False, description="Its link is paused, and so it is.")
     provenance: ProvenanceData | None = None
+    unresolved_schema_ids: list[int] = Field(
+        default_factory=list,
+        description="Ids that its records have, and that the target's schema registry does not know.",
+    )
 
     @classmethod
     def of(cls, view: MirrorView, *, transition_errors: bool = False) -> MirrorData:
@@ -266,6 +270,7 @@ class MirrorData(BaseModel):
             readable=record.readable or written_on_target(record),
             promote_error=view.promote_error,
             waiting_for=view.waiting_for,
+            unresolved_schema_ids=list(view.unresolved_schema_ids),
             records_after_cutover=dict(view.records_after_cutover),
             mirror_lags=[MirrorLag.of(status) for status in view.partitions],
             stopped_at=list(record.cutover.stopped_at),

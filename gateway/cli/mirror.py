@@ -130,6 +130,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Way out", "`lockgate mirror repair` says what it can do" if mirror["mirror_status"] == "FAILED" else ""),
             ("Waits for", mirror["waiting_for"]),
             ("Last promote", mirror["promote_error"]),
+            ("Schema ids unknown", ", ".join(map(str, mirror.get("unresolved_schema_ids", ())))),
             ("Left behind", not_mirrored(mirror["records_not_mirrored"], mirror["records_not_mirrored_exact"])),
             ("Retries unknown", _retries(mirror["retries_unknown"])),
             ("Lost records", _lost(mirror["records_lost"])),

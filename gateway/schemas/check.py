@@ -7,8 +7,8 @@ and of its first one. So the mirror has no part in it. Whoever asks is told; not
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
 
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict
@@ -22,6 +22,9 @@ from gateway.state.records import MirrorRecord
 
 MAX_PARTITIONS: Final = 2_000
 """That one check looks at."""
+
+Ranges: TypeAlias = dict[tuple[str, int], tuple[int, int]]
+"""(mirror topic, partition) -> where its log begins and ends."""
 
 
 class SchemaCheck:
@@ -41,13 +44,26 @@ class SchemaCheck:
             BadRequest, SourceUnreachable, TargetUnreachable: as `SchemaSync.plan`.
         """
         self._records.link(name)
-        topics = [self._records.mirror(name, topic)] if topic else self._mirrored(name)
+        topics = [self._records.mirror(name, topic)] if topic else self.mirrored(name)
         partitions = {mirror.mirror_topic: len(mirror.starts) for mirror in topics}
         if sum(partitions.values()) > MAX_PARTITIONS:
             raise Conflict(
                 f"{sum(partitions.values())} partitions, {MAX_PARTITIONS} are possible at once: name a topic"
             )
         seen = SeenIds()
+        await self.sample(partitions, seen, {})
+        known, of_source = await self._sync.known(name, seen.all())
+        return judged(seen, known, of_source)
+
+    async def sample(self, partitions: Mapping[str, int], seen: SeenIds, ranges: Ranges) -> None:
+        """Note the ids in the first records of some batches of these topics (partitions by mirror topic).
+
+        Args:
+            ranges: of what was looked at before; a partition whose log is still the same is left out. Written to.
+
+        Raises:
+            TargetUnreachable, Conflict: the target does not tell.
+        """
         slots = asyncio.Semaphore(AT_ONCE)
 
         async def look(of_topic: str, partition: int, offset: int) -> None:
@@ -55,15 +71,19 @@ class SchemaCheck:
                 seen.saw(of_topic, await self._target.schema_ids(of_topic, partition, offset))
 
         with target_errors():
-            work = []
+            work, found = [], {}
             for of_topic, count in partitions.items():
                 seen.saw(of_topic, ())
                 for partition, (start, end) in enumerate(await self._target.log_ranges(of_topic, count)):
-                    work += [look(of_topic, partition, offset) for offset in sorted({start, end - 1}) if end > start]
+                    before = ranges.get((of_topic, partition))
+                    if end > start and before != (start, end):
+                        offsets = {end - 1} if before is not None and before[0] == start else {start, end - 1}
+                        work += [look(of_topic, partition, offset) for offset in sorted(offsets)]
+                        found[of_topic, partition] = (start, end)
             await asyncio.gather(*work)
-        known, of_source = await self._sync.known(name, seen.all())
-        return judged(seen, known, of_source)
+        ranges.update(found)
 
-    def _mirrored(self, name: str) -> list[MirrorRecord]:
+    def mirrored(self, name: str) -> list[MirrorRecord]:
+        """The link's mirror topics that are not written on the target."""
         mirrors = self._records.store.mirrors.items()
         return [mirror for (link, _), mirror in mirrors if link == name and not written_on_target(mirror)]

@@ -57,7 +57,8 @@ class _OfLink:
 @dataclass(frozen=True, slots=True)
 class SchemaCounts:
     """Of one link. `subjects`: that it copies; `versions`: on the target; `left_out`: that cannot be copied; all of the
-    last round. `refused`: by the target. `registered`, `deleted`, `levels`: changes since this gateway leads."""
+    last round. `refused`: by the target. `registered`, `deleted`, `levels`: changes since this gateway leads.
+    `unresolved`: ids of mirrored records that only the source's registry knows (`gate.py`)."""
 
     subjects: int
     versions: int
@@ -66,6 +67,7 @@ class SchemaCounts:
     registered: int
     deleted: int
     levels: int
+    unresolved: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,15 @@ from gateway.state.ack import Ack
 from gateway.state.acl_filters import NO_ACLS, AclFilters, parse_acl_filters
 from gateway.state.acl_options import hosts, principal_rules
 from gateway.state.name_filters import ALL_NAMES, NO_NAMES, NameFilters, parse_filters
-from gateway.state.schema_options import SchemaIds, SchemaVersions, schema_ids, schema_versions, subject_filters
+from gateway.state.schema_options import (
+    SchemaGateMode,
+    SchemaIds,
+    SchemaVersions,
+    schema_gate,
+    schema_ids,
+    schema_versions,
+    subject_filters,
+)
 
 # Start offsets are timestamps as ListOffsets takes them (KIP-79): two negative ones have a meaning.
 EARLIEST = -2
@@ -88,6 +96,7 @@ class LinkConfig:
     `schema_sync`: schemas of subjects that pass `schema_subjects` are copied every `schema_sync_ms` milliseconds from
     the registry of the source to that of the target; which `schema_versions`, and with which `schema_ids`.
     `schema_deleted`: soft-deleted versions, too; `schema_normalize`: have the target normalize them.
+    `schema_gate`: what a promote does while ids that records have are not known to the target's registry.
     """
 
     ack: Ack = Ack.SOURCE
@@ -127,6 +136,7 @@ class LinkConfig:
     schema_ids: SchemaIds = SchemaIds.FIXED
     schema_deleted: bool = True
     schema_normalize: bool = False
+    schema_gate: SchemaGateMode = SchemaGateMode.WAIT
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -383,6 +393,7 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     SCHEMA_IDS: ("schema_ids", schema_ids, "fixed"),
     "schema.include.deleted": ("schema_deleted", _boolean, "true"),
     "schema.normalize": ("schema_normalize", _boolean, "false"),
+    "schema.gate": ("schema_gate", schema_gate, "wait"),
 }
 
 # Second names: what Confluent calls the option elsewhere, and short ones.

@@ -21,6 +21,22 @@ class SchemaVersions(StrEnum):
     LATEST = "latest"
 
 
+class SchemaGateMode(StrEnum):
+    """What a promote does while ids that records have are not known to the target's registry."""
+
+    WAIT = "wait"
+    REFUSE = "refuse"
+    OFF = "off"
+
+
+def schema_gate(text: str) -> SchemaGateMode:
+    """Raises ValueError for another word."""
+    try:
+        return SchemaGateMode(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not one of wait, refuse, off") from None
+
+
 def schema_ids(text: str) -> SchemaIds:
     """Raises ValueError for another word."""
     try:

@@ -94,6 +94,11 @@ _SCHEMAS: Final[Table[SchemaCounts]] = (
         lambda schemas: schemas.refused,
     ),
     (
+        "lockgate_link_schema_ids_unresolved",
+        "Ids seen in mirrored records that the source's registry knows and the target's does not.",
+        lambda schemas: schemas.unresolved,
+    ),
+    (
         "lockgate_link_schemas_registered_total",
         "Versions that the link has registered on the target since this gateway leads.",
         lambda schemas: schemas.registered,

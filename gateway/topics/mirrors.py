@@ -51,6 +51,7 @@ class MirrorView:
     are; None for a mirror whose link is gone. `transition_errors`: those that its record keeps, and what its failback
     meets just now. `set_back`: configs that somebody changed on the copy. `configs_on_target`: what is set on the topic
     itself beside what is synced or lifted; only in describe, None where the target did not tell.
+    `unresolved_schema_ids`: that records have, and the source's schema registry knows, but not the target's.
     """
 
     record: MirrorRecord
@@ -65,6 +66,7 @@ class MirrorView:
     set_back: Sequence[SetBack] = ()
     configs_on_target: Mapping[str, str] | None = None
     provenance: Provenance | None = None
+    unresolved_schema_ids: Sequence[int] = ()
 
     @property
     def state(self) -> MirrorState:
@@ -94,10 +96,11 @@ class Mirrors:
         drift: ConfigDrift,
         configs: TargetConfigs,
         trouble: Callable[[str, str], Exception | None] = lambda link, topic: None,
+        schema_ids: Callable[[str, str], Sequence[int]] = lambda link, topic: (),
     ) -> None:
         """`failback_waits`: (link, mirror topic) -> what a failback or a failover of the topic waits for, or ''.
 
-        `trouble`: what a failback of the topic meets just now.
+        `trouble`: what a failback of the topic meets just now. `schema_ids`: those of its records that do not resolve.
         """
         self._records = records
         self._store = records.store
@@ -115,6 +118,7 @@ class Mirrors:
         self._drift = drift
         self._configs = configs
         self._trouble = trouble
+        self._schema_ids = schema_ids
         self._promoting: set[tuple[str, str]] = set()
         self._promote_errors: dict[tuple[str, str], str] = {}
         deleted.subscribe(lambda mirror: self._promote_errors.pop((mirror.link, mirror.mirror_topic), None))
@@ -304,6 +308,7 @@ class Mirrors:
             transition_errors=self.transition_errors(mirror),
             set_back=self._drift.of(mirror),
             provenance=None if link is None else provenance_of(mirror, link),
+            unresolved_schema_ids=self._schema_ids(mirror.link, mirror.mirror_topic),
         )
 
     def transition_errors(self, mirror: MirrorRecord) -> Sequence[TransitionError]:

@@ -58,6 +58,7 @@ class PromoteTools:
     earliest_pause: float
     go_on: Callable[[str, str], None]
     coverage: Coverage | None = None  # None: this gateway is the only one
+    schema_gate: SchemaGate | None = None  # None: nobody asks for ids of schemas
 
 
 class ReadsConfigs(Protocol):
@@ -65,6 +66,16 @@ class ReadsConfigs(Protocol):
 
     async def read(self, link: LinkRecord, mirrors: Sequence[MirrorRecord]) -> Mapping[str, Mapping[str, str]]:
         """By mirror topic, what the copies are to have from the cutover on; ControlError or NetError, or OSError."""
+
+
+class SchemaGate(Protocol):
+    """`schemas/gate.py`."""
+
+    def waits(self, link: str, topics: Sequence[str]) -> str:
+        """Why a promote of these mirror topics must wait, '' when it need not. Asks nobody."""
+
+    async def check(self, link: str, topics: Sequence[str]) -> None:
+        """Where the link says so, refuse a promote: Conflict, which names the ids."""
 
 
 class FollowsAcls(Protocol):
@@ -77,11 +88,15 @@ class FollowsAcls(Protocol):
 class Gatherer:
     """Reads what the decisions of one run are made on; changes nothing but the run's memory of the source."""
 
-    def __init__(self, tools: PromoteTools, link: str, topics: Sequence[str], memory: PromoteMemory) -> None:
+    def __init__(
+        self, tools: PromoteTools, link: str, topics: Sequence[str], memory: PromoteMemory, *, forced: bool = False
+    ) -> None:
+        """`forced`: the schema gate is not asked."""
         self._tools = tools
         self._link = link
         self._topics = tuple(topics)
         self._memory = memory
+        self.forced = forced
         self.is_failback = any(record.is_reverse for record in self.records())
 
     def records(self) -> list[MirrorRecord]:
@@ -102,6 +117,9 @@ class Gatherer:
             earliest_pause=self._tools.earliest_pause,
             origin="target" if self.is_failback else "source",
         )
+        gate = self._tools.schema_gate
+        if gate is not None and self._memory.paused_at is None and not (self.forced or self.is_failback):
+            found = replace(found, schema_gate=gate.waits(self._link, self._topics))
         return found if self._tools.coverage is None else self._covered(found, self._tools.coverage)
 
     def _covered(self, found: PromoteSnapshot, coverage: Coverage) -> PromoteSnapshot:

@@ -258,6 +258,8 @@ class TopicPromoter:
                 f"{what} cannot be promoted: these groups read on the source and are not promoted: "
                 f"{', '.join(groups)}; promote them first, or use force"
             )
+        if self._tools.schema_gate is not None:
+            await self._tools.schema_gate.check(link, names)
 
     def _check_mirror(self, mirror: MirrorRecord, operation: MirrorOperation) -> None:
         try:

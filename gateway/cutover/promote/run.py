@@ -75,7 +75,7 @@ class PromoteRun:
         self._operation = operation
         self._then_reverse = then_reverse
         self._memory = PromoteMemory(topics)
-        self._gather = Gatherer(tools, link, topics, self._memory)
+        self._gather = Gatherer(tools, link, topics, self._memory, forced=operation is MirrorOperation.FORCE_PROMOTE)
         self._pause = PromotePause(tools, link, topics, self._memory)
         self._leaving = ""
         self._log = _log.bind(link=link, topics=list(topics))

@@ -62,3 +62,10 @@ def judged(seen: SeenIds, known: Collection[int], of_source: Mapping[int, bool])
         )
         for topic, ids in sorted(seen.by_topic.items())
     ]
+
+
+def named(ids: Collection[int], most: int = 5) -> str:
+    """Some of the ids, for a message."""
+    first = ", ".join(map(str, sorted(ids)[:most]))
+    more = f" and {len(ids) - most} more" if len(ids) > most else ""
+    return f"schema id{'s' if len(ids) > 1 else ''} {first}{more}"

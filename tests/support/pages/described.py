@@ -67,6 +67,7 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
         "readable": "`mirror_readable`",
         "promote_error": "`mirror_promote_failed`",
         "waiting_for": "`mirror_waiting_partitions`",
+        "unresolved_schema_ids": "`link_schema_ids_unresolved`",
         "records_after_cutover": "`mirror_records_after_cutover`",
         "mirror_lags": "see below",
         "stopped_at": "offsets of the cutover; they change no more",

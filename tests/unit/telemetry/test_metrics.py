@@ -284,7 +284,9 @@ def test_links_and_what_they_create_by_themselves():
         tasks=tasks,
         auto_created=AutoCreated(created=7, refused=2, waiting=100),
         acls=AclCounts(made=5, own=1, held=2, left_out=3, refused=4, created=8, deleted=9),
-        schemas=SchemaCounts(subjects=5, versions=9, left_out=2, refused=3, registered=8, deleted=1, levels=4),
+        schemas=SchemaCounts(
+            subjects=5, versions=9, left_out=2, refused=3, registered=8, deleted=1, levels=4, unresolved=6
+        ),
     )
     east = LinkNumbers(link="east", state="ACTIVE")
     metrics.control = lambda: ControlNumbers(
@@ -316,6 +318,7 @@ def test_links_and_what_they_create_by_themselves():
     assert found[key("lockgate_link_schema_versions", link="west")] == 9
     assert found[key("lockgate_link_schemas_left_out", link="west")] == 2
     assert found[key("lockgate_link_schemas_refused", link="west")] == 3
+    assert found[key("lockgate_link_schema_ids_unresolved", link="west")] == 6
     assert found[key("lockgate_link_schemas_registered_total", link="west")] == 8
     assert found[key("lockgate_link_schemas_deleted_total", link="west")] == 1
     assert found[key("lockgate_link_schema_levels_total", link="west")] == 4

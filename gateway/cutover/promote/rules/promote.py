@@ -215,6 +215,8 @@ def _before_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteSt
             return PromoteStep(StepKind.WAIT, f"the lag of {topic.topic} is not known yet", WAIT_S)
         if topic.lag > limits.lag_threshold:
             return PromoteStep(StepKind.WAIT, f"a partition of {topic.topic} is {topic.lag} records behind", WAIT_S)
+    if snapshot.schema_gate:
+        return PromoteStep(StepKind.WAIT, snapshot.schema_gate, WAIT_S)
     if snapshot.lost:  # writes do not pause for the length of a lease
         return PromoteStep(StepKind.WAIT, snapshot.lost, WAIT_S)
     if snapshot.now < snapshot.earliest_pause:

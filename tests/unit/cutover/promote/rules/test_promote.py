@@ -580,3 +580,9 @@ def test_acls_are_not_waited_for_for_good() -> None:
     assert not synced(MirrorState.STOPPED)
     memory.acls_synced(cut_over=True, error="refused")
     assert synced(MirrorState.STOPPED)
+
+
+def test_the_schema_gate_comes_before_the_pause() -> None:
+    script = Script().pending().topic(lag=5).set(schema_gate="schema id 7")
+    assert (script.step.kind, script.step.reason) == (K.WAIT, "schema id 7")
+    assert script.set(schema_gate="").step.kind is K.PAUSE_WRITES
