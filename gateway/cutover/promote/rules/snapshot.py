@@ -180,7 +180,7 @@ class PromoteSnapshot:
     `origin`: the cluster that is written until the cutover: source, or target at the failback. `configs_read`: the
     origin's topic configs were read, or are not waited for any longer; `config_error`: why they were not read.
     `acls_synced`: the target's ACLs are what they are to be before the write pause, behind the cutover as well, or are
-    not waited for any longer; `acl_error`: why they are not.
+    not waited for any longer; `acl_error`: why they are not. `rehearses`: it goes back where it would cut over.
     """
 
     now: float
@@ -199,6 +199,7 @@ class PromoteSnapshot:
     config_error: str = ""
     acls_synced: bool = True
     acl_error: str = ""
+    rehearses: bool = False
 
     @property
     def unknown_outcomes(self) -> int:

@@ -79,7 +79,9 @@ class AddOffsetsToTxnHandler:
         def wanted(producer: TransactionalProducer) -> Mapping[str, TopicPlacement]:
             return {name: self._groups.placement(producer, request.group_id)}
 
-        async with self._adding.add(request.transactional_id, client, session.id, wanted) as (producer, decision):
+        who = session.client_id or "", session.host
+        adding = self._adding.add(request.transactional_id, client, session.id, wanted, who)
+        async with adding as (producer, decision):
             if decision.verdict is Admission.REFUSE:
                 producer.turned_away()
                 return self._refuse_mixed(exchange, request, str(decision.side))

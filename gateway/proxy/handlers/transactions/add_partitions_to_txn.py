@@ -92,7 +92,9 @@ class _Call:
         transactions = self._handler.transactions
         came_by = self._session.id
         await require_transactional_first(self._session, self._name)
-        async with self._handler.adding.add(self._name, self._client, came_by, self._wanted) as (producer, decision):
+        who = self._session.client_id or "", self._session.host
+        adding = self._handler.adding.add(self._name, self._client, came_by, self._wanted, who)
+        async with adding as (producer, decision):
             if decision.verdict is Admission.REFUSE:
                 producer.turned_away()
                 return lambda: self._refuse_mixed(decision)
