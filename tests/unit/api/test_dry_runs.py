@@ -155,6 +155,7 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/mirrors:pause", {"mirror_topic_names": ["active", "paused"]}),
     ("POST", "/v3/links/l/mirrors:resume", {"mirror_topic_names": ["active", "paused"]}),
     ("POST", "/v3/links/l/mirrors:promote", {"mirror_topic_names": ["active"]}),
+    ("POST", "/v3/links/l/mirrors:rehearse-promote", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:reverse-and-start-mirror", {"mirror_topic_names": ["stopped"]}),
     ("POST", "/v3/links/l/mirrors:reverse-and-pause-mirror", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:failover", {"mirror_topic_names": ["active"]}),
@@ -175,6 +176,7 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/migrations/running:pause", None),
     ("POST", "/v3/migrations/paused:resume", None),
     ("POST", "/v3/migrations/running:abort", None),
+    ("POST", "/v3/migrations/running:rehearse", None),
     ("DELETE", "/v3/migrations/paused", None),
     ("DELETE", "/v3/gateways/two", None),
 ]
