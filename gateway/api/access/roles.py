@@ -155,6 +155,7 @@ ROUTES: Final = (
     Route("POST", _LINK + "/groups", Role.OPERATOR),
     Route("POST", _GROUP + ":promote", Role.OPERATOR),
     Route("POST", _GROUP + ":demote", Role.OPERATOR),
+    Route("POST", _GROUP + ":remove-members", Role.OPERATOR),
     Route("GET", _GROUP, Role.VIEWER),
     Route("GET", _LINK + "/migration-discovery", Role.VIEWER),
     Route("GET", _LINK + "/readiness", Role.VIEWER),

@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from typing import Any
 
 import structlog
@@ -126,9 +127,11 @@ class FleetGates:
             waiting = self._gates.waiting_here()
             if self._is_leading() or not (waiting or self._said):
                 continue
-            told = _told(waiting, self._clock())
+            chosen, now = _chosen(waiting), self._clock()
+            told = [_told(each, now) for each in chosen]
+            joins = [[each.instance_id, each.session_timeout_s] for each in chosen]
             with suppress(NetError):  # told again in a second
-                await self._peers.ask(self._leader(), WAITERS, {"waiters": told}, _TELL_S)
+                await self._peers.ask(self._leader(), WAITERS, {"waiters": told, "joins": joins}, _TELL_S)
                 self._said = bool(waiting)
 
     async def _close(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -175,8 +178,10 @@ class FleetGates:
         self._require_leading()
         now = self._clock()
         waiters = [
-            Waiter(str(group), Identity(str(host), str(client), str(principal)), now - float(waited_s))
-            for group, host, client, principal, waited_s in body["waiters"]
+            Waiter(str(group), Identity(str(host), str(client), str(principal)), now - float(waited_s), True, *said)
+            for (group, host, client, principal, waited_s), said in zip_longest(
+                body["waiters"], [(str(name), float(s)) for name, s in body.get("joins", ())], fillvalue=("", 0.0)
+            )
         ]
         self._gates.waiting_elsewhere(str(body["from"]), waiters)
         return {}
@@ -196,9 +201,14 @@ class FleetGates:
             _log.error("background work failed", work=task.get_name(), error=str(error), exc_info=error)
 
 
-def _told(waiting: Sequence[Waiter], now: float) -> list[list[Any]]:
-    """Who waits, as the leader is told: some of each group, as many as go into one message."""
-    told: list[list[Any]] = []
+def _told(waiter: Waiter, now: float) -> list[Any]:
+    who = waiter.identity
+    return [waiter.group, who.host, who.client_id, who.principal, now - waiter.since]
+
+
+def _chosen(waiting: Sequence[Waiter]) -> list[Waiter]:
+    """Of whom the leader is told: some of each group, as many as go into one message."""
+    chosen: list[Waiter] = []
     of_group: dict[str, int] = {}
     room = _TOLD_BYTES
     for each in waiting:
@@ -206,11 +216,12 @@ def _told(waiting: Sequence[Waiter], now: float) -> list[list[Any]]:
         count = of_group[group] = of_group.get(group, 0) + 1
         if count > _TOLD_OF_A_GROUP:
             continue
-        room -= 6 * (len(group) + len(who.host) + len(who.client_id) + len(who.principal)) + 64  # JSON's longest escape
+        room -= 6 * (len(group) + len(who.host) + len(who.client_id) + len(who.principal)) + 96  # JSON's longest escape
+        room -= 6 * len(each.instance_id)
         if room < 0:
             break
-        told.append([group, who.host, who.client_id, who.principal, now - each.since])
-    return told
+        chosen.append(each)
+    return chosen
 
 
 def _command(body: Mapping[str, Any]) -> GateCommand:

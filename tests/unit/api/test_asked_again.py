@@ -261,6 +261,12 @@ VERBS: Final[Mapping[str, Verb]] = {
         "refused (409): it is ACTIVE",
         promoted_group,
     ),
+    "group remove-members": Verb(
+        ("POST", "/v3/links/l/groups/g:remove-members", None),
+        (200, '"data":[]'),
+        "done: who is out of the group stays so",
+        group,
+    ),
     "migration apply": Verb(
         ("PUT", "/v3/migrations/m", MIGRATION),
         (200, "RUNNING"),

@@ -167,6 +167,7 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/groups", {"group": "new"}),
     ("POST", "/v3/links/l/groups/mirrored:promote", None),
     ("POST", "/v3/links/l/groups/mirrored:demote", None),
+    ("POST", "/v3/links/l/groups/mirrored:remove-members", {"force": True}),
     ("PUT", "/v3/migrations/n", MIGRATION | {"migration": "n"}),
     (
         "PUT",
