@@ -164,7 +164,6 @@ def test_a_static_member_that_waits_at_the_gateway_is_removed_from_the_source(la
     static = {"group.instance.id": "pod-0", "session.timeout.ms": 300_000, "max.poll.interval.ms": 300_000}
     with Reader(lab.source.bootstrap, group, topic, config=static) as old:
         old.wait_for(100)
-    assert lab.post(group, "remove-members")[1]["data"] == [], "nobody waits yet"
     with Reader(lab.gateway.bootstrap, group, topic, config=static) as new:
         lab.wait_for_reason(group, "static members (pod-0) stay until their session times out or they are removed")
         code, answer = lab.post(group, "remove-members")
