@@ -1,7 +1,8 @@
-"""A promote rehearsed between real clusters, with a writer that never stops: nothing changes sides, nobody sees an error."""
+"""A promote rehearsed between real clusters, while a writer writes: nothing changes sides, nobody sees an error."""
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ def test_rehearsed_killed_and_promoted_under_load(
             wait_until(lambda: status() == "STOPPED", 60.0, what="STOPPED")
             writer.wait_for(200)
             writer.stop()
-        print(f"rehearsed: pause_ms={found['pause_ms']} stalls={found['stalls']}")
+        sys.stdout.write(f"rehearsed: pause_ms={found['pause_ms']} stalls={found['stalls']}\n")
         assert not writer.errors
     on_source = [[record.key for record in log] for log in read_logs(source.bootstrap, topic, PARTITIONS)]
     on_target = [[record.key for record in log] for log in read_logs(target.bootstrap, topic, PARTITIONS)]

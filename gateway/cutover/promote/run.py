@@ -403,7 +403,8 @@ class PromoteRun:
             self._log.warning("the end of the promote was not persisted yet", error=str(exc))
             await self._tools.sleep(_STORE_AGAIN_S)
             return
-        self._log.warning("mirror state", new=MirrorState.ACTIVE.value, reason=step.reason)
+        log = self._log.info if self._memory.rehearses else self._log.warning
+        log("mirror state", new=MirrorState.ACTIVE.value, reason=step.reason)
 
     def _given_up(self, record: MirrorRecord, reason: str, now_ms: int) -> MirrorRecord:
         """A rehearsal leaves no error behind, however it ended."""

@@ -12,7 +12,6 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import zip_longest
 from typing import Any
 
 import structlog
@@ -177,11 +176,11 @@ class FleetGates:
     async def _waiters(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         self._require_leading()
         now = self._clock()
+        said = [(str(instance), float(seconds)) for instance, seconds in body.get("joins", ())]
+        said += [("", 0.0)] * (len(body["waiters"]) - len(said))  # an older gateway does not tell
         waiters = [
-            Waiter(str(group), Identity(str(host), str(client), str(principal)), now - float(waited_s), True, *said)
-            for (group, host, client, principal, waited_s), said in zip_longest(
-                body["waiters"], [(str(name), float(s)) for name, s in body.get("joins", ())], fillvalue=("", 0.0)
-            )
+            Waiter(str(group), Identity(str(host), str(client), str(principal)), now - float(waited_s), True, *joins)
+            for (group, host, client, principal, waited_s), joins in zip(body["waiters"], said, strict=True)
         ]
         self._gates.waiting_elsewhere(str(body["from"]), waiters)
         return {}
