@@ -148,7 +148,7 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
     },
     MemberData: {
         **dict.fromkeys(("client_id", "host", "topics", "member_id", "instance_id"), _NAME),
-        "waits": "of one member; `group_waiting_members` has how many wait",
+        "waits": "of one member; `group_held_members` has how many wait",
         "session_timeout_ms": _GIVEN,
     },
     WaiterData: {
