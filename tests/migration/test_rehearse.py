@@ -42,6 +42,7 @@ def test_rehearsed_killed_and_promoted_under_load(
         ) as writer:
             writer.wait_for(200)
             found = wait_until(lambda: _reached(gateway, link, topic), 60.0, what="a rehearsal")
+            assert found is not None
             assert found["pause_ms"] <= found["bound_ms"]
             assert [one["client_id"] for one in found["stalls"]] == ["billing-7"]
             assert found["stalls"][0]["stall_ms"] <= found["pause_ms"] + 100

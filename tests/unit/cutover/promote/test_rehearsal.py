@@ -101,8 +101,7 @@ async def test_one_that_was_interrupted_is_given_up(scene: TopicScene, topics: t
         values = {"state": MirrorState.PENDING_STOPPED, "pause_epoch": 3, "promoted_with": (*topics, REHEARSAL)}
         await scene.plane.store.put(changed(record, **values))
     scene.promoter.resume()
-    for topic in topics:
-        await wait_until_async(lambda t=topic: scene.plane.state(t) is MirrorState.ACTIVE, 5, what="ACTIVE")  # type: ignore[misc]
+    await wait_until_async(lambda: {scene.plane.state(t) for t in topics} == {MirrorState.ACTIVE}, 5, what="ACTIVE")
     assert scene.record.error_message == ""
     assert not scene.record.cutover.promoted_with
     assert scene.forwarder.paused == []
