@@ -29,15 +29,18 @@ from gateway.control_parts import ControlParts, config_sync
 from gateway.cutover.dry_runs import DryRuns
 from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.reversals import Reversals
+from gateway.cutover.rehearsals import Rehearsals, RehearsesPromotes
 from gateway.errors import ControlError
 from gateway.groups.reports import GroupReports
 from gateway.migration.discovery import Discovery
 from gateway.migration.history import SAMPLE_EVERY_S
 from gateway.migration.ready import JUDGE_EVERY_S
+from gateway.migration.rehearse import LOOK_EVERY_S as REHEARSALS_EVERY_S
+from gateway.migration.rehearse import MigrationRehearsals
 from gateway.migration.reports import MigrationReports
 from gateway.migration.run import LOOK_EVERY_S as MIGRATIONS_EVERY_S
 from gateway.operations.link_tasks import LinkTask
-from gateway.operations.partners import GroupPromoter, TopicPromoter
+from gateway.operations.partners import GroupPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
 from gateway.operations.sources import LinkHealth
 from gateway.state.records import LinkRecord
@@ -79,7 +82,7 @@ class ControlService:
         self,
         parts: ControlParts,
         *,
-        topic_promoter: TopicPromoter,
+        topic_promoter: RehearsesPromotes,
         group_promoter: GroupPromoter,
         group_reports: GroupReports,
         failbacks: Failbacks,
@@ -108,6 +111,7 @@ class ControlService:
             ),
         )
         self.reversals = Reversals(records=parts.records, mirrors=self.mirrors, failbacks=failbacks, clock=parts.clock)
+        self.rehearsals = Rehearsals(self.mirrors, topic_promoter, parts.background)
         self.promote_plans = PromotePlanner(parts.records, self.mirrors, topic_promoter)
         self.mirror_deletion = mirror_deletion(parts, self.mirrors, self.catch_ups, failbacks)
         self.mirror_repair = mirror_repair(parts, creator)
@@ -115,6 +119,9 @@ class ControlService:
         self.groups = groups(parts, group_promoter, group_reports)
         self.migrations, self._migration_run, self.readiness, self._history = migrations(
             parts, self.mirrors, self.groups, group_promoter, group_reports
+        )
+        self.migration_rehearsals = MigrationRehearsals(
+            records=parts.records, migrations=self.migrations, rehearsals=self.rehearsals
         )
         self.migration_reports = MigrationReports(
             records=parts.records,
@@ -186,6 +193,7 @@ class ControlService:
         every(_TICK_S, self.schema_sync.run_due, "schema sync")
         every(_TICK_S, self.schema_gate.run_due, "schema gate")
         every(MIGRATIONS_EVERY_S, self._migration_run.run_due, "migrations")
+        every(REHEARSALS_EVERY_S, self.migration_rehearsals.run_due, "rehearsals of migrations")
         every(SAMPLE_EVERY_S, self._history.look, "history of mirrors")
         every(JUDGE_EVERY_S, self.readiness.look, "readiness of migrations")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from gateway.api.models import Body
-from gateway.groups.operations import MirrorGroupView
+from gateway.groups.operations import MirrorGroupView, Removed
+from gateway.groups.rules.left_behind import LeftBehind, left_behind
 from gateway.groups.rules.offset_sync_status import OffsetSyncStatus
 from gateway.state.records import GroupKind
 
@@ -24,6 +26,56 @@ class MemberData(BaseModel):
     client_id: str
     host: str
     topics: list[str]
+    member_id: str = ""
+    instance_id: str | None = Field(None, description="Of a static member.")
+    waits: bool = Field(
+        default=False, description="Its process waits at the gateway under the same name, so it did not leave."
+    )
+    session_timeout_ms: int | None = Field(
+        None, description="After which the source removes it, as it says where it waits; null: not known."
+    )
+
+    @classmethod
+    def of(cls, one: LeftBehind) -> MemberData:
+        """With what is known of its process."""
+        return cls(
+            client_id=one.member.client_id,
+            host=one.member.host,
+            topics=sorted(one.member.topics),
+            member_id=one.member.member_id,
+            instance_id=one.member.instance_id,
+            waits=one.waits,
+            session_timeout_ms=round(one.session_timeout_s * 1000) or None,
+        )
+
+
+class RemoveMembers(Body):
+    """`member_ids`: none: all whose processes wait at the gateway. `force`: also those that nobody waits for."""
+
+    member_ids: list[str] = Field(default_factory=list)
+    force: bool = False
+
+
+class RemovedMember(BaseModel):
+    """`error`: why the source did not remove it, '' when it did; null: it was not asked."""
+
+    member: MemberData
+    error: str | None
+
+
+class RemovedMembers(BaseModel):
+    """Members of a group that were removed on the source, or would be."""
+
+    kind: Literal["LockgateRemovedMembers"] = "LockgateRemovedMembers"
+    link_name: str
+    group: str
+    data: list[RemovedMember]
+
+    @classmethod
+    def of(cls, link: str, group: str, removed: Sequence[Removed]) -> RemovedMembers:
+        """From the operation's answer."""
+        found = [RemovedMember(member=MemberData.of(one.left_behind), error=one.error) for one in removed]
+        return cls(link_name=link, group=group, data=found)
 
 
 class WaiterData(BaseModel):
@@ -102,7 +154,7 @@ class GroupData(BaseModel):
             source_state=None if source is None else source.state,
             members=None
             if source is None
-            else [MemberData(client_id=m.client_id, host=m.host, topics=sorted(m.topics)) for m in source.members],
+            else [MemberData.of(one) for one in left_behind(source.members, view.waiting)],
             note=view.record.note,
             waits_for=view.waits_for,
             members_after_promote=view.members_after_promote,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from gateway.api.group_models import CreateGroup, GroupData, GroupList
+from gateway.api.group_models import CreateGroup, GroupData, GroupList, RemovedMembers, RemoveMembers
 from gateway.api.group_plan_models import GroupPlanData
 from gateway.api.models import ForceOption, ValidateOnly
 from gateway.api.plane import Plane
@@ -45,6 +45,16 @@ def router(plane: Plane) -> APIRouter:
             return GroupPlanData.of(await plane().groups.demote_plan(link, group), "demote")
         view = await plane().groups.demote(link, group, force=bool(body and body.force))
         return GroupData.of(view, plane().clock())
+
+    @routes.post("/{group:path}:remove-members", summary="Remove members that did not leave from the source's group")
+    async def remove_members(
+        link: str, group: str, body: RemoveMembers | None = None, validate_only: ValidateOnly = False
+    ) -> RemovedMembers:
+        said = body or RemoveMembers()
+        removed = await plane().groups.remove_members(
+            link, group, said.member_ids, force=said.force, validate_only=validate_only
+        )
+        return RemovedMembers.of(link, group, removed)
 
     @routes.get("/{group:path}", summary="Describe a mirror group: members, waiters, offsets")
     async def describe_group(link: str, group: str) -> GroupData:

@@ -12,9 +12,11 @@ from gateway.api.migration_models import MigrationData, MigrationItem, Migration
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
 from gateway.api.readiness_models import ReadinessData
+from gateway.api.rehearsal_models import ApplicationRehearsal, MigrationRehearsalData, RehearsalData
 from gateway.errors import BadRequest
 from gateway.migration.rules.file import MigrationFile
 
+OneApplication = Annotated[str, Query(description="Only this application.")]
 Picture = Annotated[bool, Query(description="With the picture, as SVG.")]
 
 
@@ -79,6 +81,25 @@ def router(plane: Plane) -> APIRouter:
     async def abort(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
         view = await plane().migrations.abort(migration, _asks(request), validate_only=validate_only)
         return MigrationData.of(view)
+
+    @routes.post("/v3/migrations/{migration}:rehearse", summary="Rehearse the promotes of a migration, one by one")
+    async def rehearse(
+        migration: str, request: Request, application: OneApplication = "", validate_only: ValidateOnly = False
+    ) -> MigrationRehearsalData:
+        service, by = plane().migration_rehearsals, _asks(request)
+        done = await service.rehearse(migration, application, by, validate_only=validate_only)
+        link = plane().migrations.record(migration).link
+        return MigrationRehearsalData(
+            migration=migration,
+            applications=[
+                ApplicationRehearsal(
+                    application=one.application,
+                    refused=one.refused,
+                    rehearsal=None if one.rehearsal is None else RehearsalData.of(link, one.rehearsal),
+                )
+                for one in done
+            ],
+        )
 
     @routes.delete("/v3/migrations/{migration}", status_code=204, summary="Forget a migration with its journal")
     async def delete(migration: str, validate_only: ValidateOnly = False) -> None:

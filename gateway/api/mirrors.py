@@ -8,6 +8,7 @@ from gateway.api.mirror_change_models import CreatePlanData, PromotePlanData
 from gateway.api.mirror_models import AlterMirrors, CreateMirror, MirrorData, MirrorList, TranslatedOffset
 from gateway.api.models import ForceOption, MirrorNames, ValidateOnly
 from gateway.api.plane import Plane
+from gateway.api.rehearsal_models import RehearsalData, RehearsalPlanData, RehearsePromote
 from gateway.state.mirror_states import MirrorOperation
 from gateway.state.records import MirrorState
 
@@ -111,5 +112,17 @@ def batch_router(plane: Plane) -> APIRouter:
             link, body.mirror_topic_names, force=body.force, direction=body.mirror_direction
         )
         return MirrorList(data=[MirrorData.of(view) for view in views])
+
+    @routes.post(
+        "/v3/links/{link}/mirrors:rehearse-promote",
+        summary="Do all of a promote as one set but the cutover, go back, and tell who waited how long",
+    )
+    async def rehearse_promote(
+        link: str, body: RehearsePromote, validate_only: ValidateOnly = False
+    ) -> RehearsalData | RehearsalPlanData:
+        rehearsals, names = plane().rehearsals, body.mirror_topic_names
+        if validate_only:
+            return RehearsalPlanData(link_name=link, mirror_topic_names=list(await rehearsals.check(link, names)))
+        return RehearsalData.of(link, await rehearsals.rehearse(link, names, body.bound_ms / 1000))
 
     return routes

@@ -88,6 +88,7 @@ def describe(group: Group, link: Link, output: Format = Output.TABLE, url: Url =
         ],
         empty="no members on the source, nobody waits at the gateway",
     )
+    _left_behind(members)
     if answer["offsets"]:
         typer.echo("")
         _offsets(answer["offsets"])
@@ -117,6 +118,82 @@ def demote(
 ) -> None:
     """The failback: close the gate, so that the group reads on the source again."""
     _carry("demote", "demoted", group, link, output, url, force=force, dry_run=dry_run)
+
+
+@app.command("remove-members")
+def remove_members(
+    group: Group,
+    link: Link,
+    member: Annotated[
+        list[str] | None, typer.Option("--member", help="A member id; none: all whose processes wait at the gateway.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also members that nobody waits for: you know that they are gone.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say who would be removed; change nothing.")] = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Remove members from the group on the source that did not leave when they were closed (Streams, static ones).
+
+    Without it the source does so when their session timeout is over.
+    """
+    path, body = f"{_path(link, group)}:remove-members", {"member_ids": member or [], "force": force}
+    plan = ask(url, lambda api: api.post(f"{path}?validate_only=true", body))
+    if not plan["data"]:
+        typer.echo(f"group {group} has no member on the source whose process waits at the gateway", err=True)
+    if dry_run or not plan["data"]:
+        _removed(plan, output)
+        return
+    if not yes:
+        _removed(plan, Output.TABLE)
+        typer.confirm(
+            f"Are these {len(plan['data'])} process(es) of the source gone? Remove them", abort=True, err=True
+        )
+    named = {"member_ids": [one["member"]["member_id"] for one in plan["data"]], "force": force}
+    answer = ask(url, lambda api: api.post(path, named))
+    _removed(answer, output)
+    end([f"{one['member']['member_id']}: {one['error']}" for one in answer["data"] if one["error"]])
+
+
+def _removed(answer: Any, output: Output) -> None:
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    table(
+        ["Client id", "Host", "Instance id", "Waits here", "Session timeout", "Removed"],
+        (
+            [
+                one["member"]["client_id"],
+                one["member"]["host"],
+                one["member"]["instance_id"] or "",
+                "yes" if one["member"]["waits"] else "no",
+                _timeout(one["member"]),
+                {None: "would be", "": "yes"}.get(one["error"], one["error"]),
+            ]
+            for one in answer["data"]
+        ),
+        empty="no member to remove",
+    )
+
+
+def _timeout(member: Any) -> str:
+    return "" if member["session_timeout_ms"] is None else f"{member['session_timeout_ms'] / 1000:g} s"
+
+
+def _left_behind(members: list[Any]) -> None:
+    """Members whose processes wait at the gateway: they hold their group until their session timeout."""
+    left = [one for one in members if one["waits"]]
+    if not left:
+        return
+    longest = max((one["session_timeout_ms"] or 0 for one in left), default=0)
+    when = f"within their session timeout ({longest / 1000:g} s)" if longest else "within their session timeout"
+    typer.echo("")
+    typer.echo(
+        f"{len(left)} member(s) on the source did not leave, and wait at the gateway: the source removes them {when},"
+    )
+    typer.echo("or `lockgate group remove-members` at once.")
 
 
 def _carry(

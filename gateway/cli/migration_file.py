@@ -15,6 +15,7 @@ from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.mirror_common import end
 from gateway.cli.output import Format, Output, console, dump, facts, since, table
+from gateway.cli.rehearsal import migration_rehearsed
 from gateway.migration.rules.file import FileError, MigrationFile, parsed, plain
 from gateway.migration.rules.file import schema as file_schema
 from gateway.telemetry.printable import printable
@@ -42,6 +43,7 @@ def register(app: ApiTyper) -> None:
     app.command("list")(list_migrations)
     app.command("status")(status)
     app.command("ready")(ready)
+    app.command("rehearse")(rehearse)
     app.command("pause")(pause)
     app.command("resume")(resume)
     app.command("abort")(abort)
@@ -217,6 +219,23 @@ def _ready(answer: Any) -> None:
 
 
 _NOTHING = {"points": 0, "weight": "", "reason": "nothing is missing", "remedy": ""}
+
+
+def rehearse(
+    name: Name,
+    application: Annotated[str, typer.Option("--application", help="Only this one.")] = "",
+    dry_run: DryRun = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Rehearse the promotes that are left, one application after the other: all but the cutover, and back.
+
+    Exit code 1 when one was refused or given up.
+    """
+    query = [f"application={segment(application)}"] if application else []
+    query += ["validate_only=true"] if dry_run else []
+    path = f"{_path(name)}:rehearse" + (f"?{'&'.join(query)}" if query else "")
+    migration_rehearsed(ask(url, lambda api: api.post(path)), output, dry_run=dry_run)
 
 
 def pause(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:

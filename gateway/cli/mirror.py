@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, ask, fail
+from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Api, Refused, Url, ask, fail
 from gateway.cli.completion import AnyLink
 from gateway.cli.connection import ApiTyper
 from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirror_common import Link, Topic, Topics, each, end, mirror_path, not_mirrored, one_by_one, results
 from gateway.cli.mirror_shown import asked_for, create_plans, promote_plan, transition_errors, wanted
 from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
+from gateway.cli.rehearsal import rehearse_promote
 from gateway.cli.waiting import until_copied, until_promoted
 
 app = ApiTyper(help="Mirror topics: copies of source topics, kept level.", no_args_is_help=True)
@@ -210,6 +211,12 @@ def promote(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what blocks it and who has not moved, and change nothing.")
     ] = False,
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="Do all of it but the cutover, go back, and say who waited how long.")
+    ] = False,
+    bound_ms: Annotated[
+        int, typer.Option("--bound-ms", min=0, help="With --rehearse: how long writes may be paused at most.")
+    ] = 0,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -218,6 +225,11 @@ def promote(
     Of topics that are mirrored back it is the failback: they are written on the source again.
     """
     api = Api(url)
+    if bound_ms and not rehearse:
+        fail("--bound-ms is of --rehearse", USAGE)
+    if rehearse:
+        rehearse_promote(api, link, topics, output, bound_ms, dry_run=dry_run)
+        return
     if dry_run:
         promote_plan(api, link, topics, output, force=force)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import structlog
 
@@ -12,6 +13,7 @@ from gateway.errors import BadRequest, Conflict, ControlError, NotFound
 from gateway.groups.gate.rules.gates import GroupGates, Waiter
 from gateway.groups.reports import GroupReports
 from gateway.groups.rules.kind import kind_of
+from gateway.groups.rules.left_behind import LeftBehind, left_behind, to_remove
 from gateway.groups.rules.offset_sync_status import OffsetSyncStatus
 from gateway.kafka.commits import Committed
 from gateway.kafka.groups import DEAD, GroupView
@@ -23,6 +25,7 @@ from gateway.operations.sources import VIEW_S, Sources, SourcesForViews
 from gateway.state.link_config import parse
 from gateway.state.records import GroupRecord, GroupState, LinkRecord
 from gateway.transport.locks import KeyedLocks
+from protocol.errors import error_name
 
 _log = structlog.get_logger("lockgate.control")
 
@@ -51,6 +54,13 @@ class MirrorGroupView:
     def members_after_promote(self) -> bool:
         """True when members turned up on the source after the promote."""
         return self.record.state is GroupState.PROMOTED and self.source is not None and bool(self.source.members)
+
+
+class Removed(NamedTuple):
+    """`error`: why the source did not remove it, '' when it did; None: it was not asked."""
+
+    left_behind: LeftBehind
+    error: str | None
 
 
 class Groups:
@@ -150,6 +160,43 @@ class Groups:
         self._record(link, group)
         record = await self._promoter.demote(link, group, force=force)
         return await self._view(record, with_offsets=True)
+
+    async def left_behind(self, link: str, group: str) -> Sequence[LeftBehind]:
+        """The members on the source, and of which the process waits at the gateway by now.
+
+        Raises:
+            NotFound: no such mirror group. SourceUnreachable: the source does not answer.
+        """
+        record = self._record(link, group)
+        access = await self._sources.reach(self._records.link(link))
+        with source_errors(link):
+            source = await access.describe_group(record.source_name)
+        return left_behind(source.members, self._gates.waiters(group))
+
+    async def remove_members(
+        self, link: str, group: str, member_ids: Sequence[str], *, force: bool = False, validate_only: bool = False
+    ) -> Sequence[Removed]:
+        """Remove members that did not leave from the group on the source; what they have read and committed stays.
+
+        Args:
+            member_ids: as the source has them; none: all whose process waits at the gateway.
+            force: also those that nobody waits for.
+
+        Raises:
+            NotFound: no such mirror group, or member. SourceUnreachable. Conflict: a member's process is not known to
+            be gone; nobody was removed.
+        """
+        record = self._record(link, group)
+        chosen = to_remove(await self.left_behind(link, group), member_ids, force=force)
+        if validate_only or not chosen:
+            return [Removed(one, None) for one in chosen]
+        access = await self._sources.reach(self._records.link(link))
+        with source_errors(link):
+            codes = await access.remove_members(record.source_name, [one.member for one in chosen])
+        for one in chosen:
+            who = f"{one.member.client_id} ({one.member.host})"
+            _log.info("member removed from the source", link=link, group=group, member=who)
+        return [Removed(one, error_name(code) if (code := codes[one.member.member_id]) else "") for one in chosen]
 
     async def promote_plan(self, link: str, group: str, *, force: bool = False) -> GroupPlan:
         """What `promote` would meet now; NotFound as there."""

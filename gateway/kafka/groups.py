@@ -4,7 +4,7 @@ streams groups (KIP-1071) alike."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from protocol.errors import ErrorCode, MalformedFrame, error_name, is_retriable
 from protocol.messages import (
     ConsumerGroupDescribeRequest,
     DescribeGroupsRequest,
+    LeaveGroupRequest,
     ListGroupsRequest,
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
@@ -140,6 +141,33 @@ async def describe_group(cluster: Cluster, group: str, *, timeout_s: float | Non
         if found is not None:
             return found
     return GroupView(group=group, state=DEAD, type="", protocol_type="")
+
+
+async def remove_members(cluster: Cluster, group: str, members: Sequence[MemberView]) -> Mapping[str, int]:
+    """Remove members from a group, as Kafka's Admin does (LeaveGroup v3, KIP-345): static ones by their instance id.
+
+    Returns:
+        Member id -> error code; 0 for one that is out of the group, also for one that was already.
+
+    Raises:
+        ClusterUnavailable: no answer within the deadline; asked again, it removes nobody else.
+        BrokerError: the coordinator refuses it as a whole, for example GROUP_AUTHORIZATION_FAILED (30).
+    """
+    named = [
+        LeaveGroupRequest.MemberIdentity(
+            member_id="" if one.instance_id else one.member_id,
+            group_instance_id=one.instance_id,
+            reason="removed by an operator",
+        )
+        for one in members
+    ]
+    request = LeaveGroupRequest(group_id=group, member_id="", members=named)
+    response = await on_coordinator(cluster, group, request, lambda answer: [answer.error_code])
+    if response.error_code:
+        raise BrokerError(response.error_code, f"LeaveGroup {group}: {error_name(response.error_code)}")
+    gone = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE)
+    codes = [member.error_code for member in response.members]
+    return {one.member_id: 0 if code in gone else int(code) for one, code in zip(members, codes, strict=True)}
 
 
 async def _describe_consumer(cluster: Cluster, group: str, timeout_s: float) -> GroupView | None:
@@ -299,4 +327,5 @@ __all__ = [
     "committed_offsets",
     "describe_group",
     "list_groups",
+    "remove_members",
 ]

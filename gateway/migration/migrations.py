@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 import structlog
@@ -11,12 +12,14 @@ import structlog
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.migration.rules.file import FileError, MigrationFile, as_text, of_text
 from gateway.migration.rules.resolve import MigrationPlan, resolve
+from gateway.migration.rules.world import World
 from gateway.migration.world_reader import WorldReader
 from gateway.operations.records import Records
 from gateway.state.migration_records import JournalEntry, MigrationRecord, MigrationState
 from gateway.state.store import StoreConflict
 
 _ATTEMPTS: Final = 8
+_NONE: Final[Mapping[str, int]] = MappingProxyType({})
 FILE_BYTES: Final = 262_144
 """Of a file as it is kept: its record is written with each entry of the journal."""
 MIGRATIONS: Final = 100
@@ -154,9 +157,15 @@ class Migrations:
         return await self._view(await self.change(record, entry, state))
 
     async def change(
-        self, record: MigrationRecord, entry: JournalEntry, state: MigrationState | None = None
+        self,
+        record: MigrationRecord,
+        entry: JournalEntry,
+        state: MigrationState | None = None,
+        rehearsed: Mapping[str, int] = _NONE,
     ) -> MigrationRecord:
         """Note something in the journal, and perhaps go to another state, whatever else was noted meanwhile.
+
+        `rehearsed`: see `MigrationRecord`; of one application.
 
         Raises:
             NotFound: it was deleted. Conflict: others change it again and again, or have changed its state.
@@ -165,7 +174,7 @@ class Migrations:
             old = self.record(record.name)
             if state is not None and old.state is not record.state:
                 raise Conflict(f"migration '{record.name}' is {old.state.value} by now")
-            new = old.noted(entry)
+            new = replace(old.noted(entry), rehearsed={**old.rehearsed, **rehearsed})
             if state is not None:
                 new = replace(new, state=state, state_since_ms=entry.at_ms)
             try:
@@ -184,8 +193,13 @@ class Migrations:
 
     async def plan(self, file: MigrationFile, *, fresh: bool = False) -> MigrationPlan:
         """What is left of a file now."""
+        return (await self.plan_and_world(file, fresh=fresh))[0]
+
+    async def plan_and_world(self, file: MigrationFile, *, fresh: bool = False) -> tuple[MigrationPlan, World]:
+        """What is left of a file now, and the world that says so."""
         asks = any(one.options.min_readiness for one in file.applications)
-        return resolve(file, await self._world.read(file, await self._scores(file) if asks else {}, fresh=fresh))
+        world = await self._world.read(file, await self._scores(file) if asks else {}, fresh=fresh)
+        return resolve(file, world), world
 
     async def _view(self, record: MigrationRecord, *, fresh: bool = False) -> MigrationView:
         file = self.file_of(record)

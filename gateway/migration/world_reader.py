@@ -110,11 +110,13 @@ class WorldReader:
 
     def _group(self, record: GroupRecord) -> GroupStanding:
         link, group = record.link, record.group
+        waiters = self._gates.waiters(group)
         return GroupStanding(
             group=group,
             state=record.state,
             members=self._reports.members_on_source.get((link, group)),
-            waiting=len(self._gates.waiters(group)),
+            waiting=len(waiters),
+            session_timeout_s=max((one.session_timeout_s for one in waiters), default=0.0),
             demoted=record.demoted,
             remark=record.error_message or self._waits_for(link, group),
         )

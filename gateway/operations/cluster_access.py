@@ -15,7 +15,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError
-from gateway.kafka.groups import GroupView
+from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.rules.acl import Acl, ResourceType
 from gateway.kafka.rules.quota import QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey
@@ -159,6 +159,9 @@ class ClusterAccess(Protocol):
 
     async def describe_group(self, group: str) -> GroupView:
         """State and members of a group; 'Dead' for one that does not exist."""
+
+    async def remove_members(self, group: str, members: Sequence[MemberView]) -> Mapping[str, int]:
+        """Remove members from a group; member id -> error code, 0 for one that is out of it. See `kafka/groups.py`."""
 
     async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         """All committed offsets of a group, by topic and partition; of a share group (KIP-932) its start offsets."""

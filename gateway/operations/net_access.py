@@ -321,6 +321,10 @@ class NetAccess:
         """State and members of a group."""
         return await groups.describe_group(self._cluster, group)
 
+    async def remove_members(self, group: str, members: Sequence[groups.MemberView]) -> Mapping[str, int]:
+        """See `ClusterAccess.remove_members`."""
+        return await groups.remove_members(self._cluster, group, members)
+
     async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         """See `ClusterAccess.committed_offsets`."""
         committed: Mapping[TopicPartition, Committed] = await committed_offsets(self._cluster, group)

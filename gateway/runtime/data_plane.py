@@ -97,6 +97,7 @@ class DataPlane:
         lanes = CutoverLanes(sources=sources, forwarder=forwarder)
         routing.subscribe(lanes.routing_changed)
         forwarder.drop = lanes.drop
+        forwarder.stalls_seen = sessions.stats.stalls.of
         coordinators = TransactionCoordinators(target, sources, lease_valid)
         placements = TopicPlacements(routing, coordinators)
         identities = Identities(target)

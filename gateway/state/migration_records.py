@@ -6,7 +6,8 @@ for people and for the report; nothing is decided by it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -42,6 +43,7 @@ class JournalEntry:
 class MigrationRecord:
     """One migration. `file`: `migration/rules/file.py` `as_text`. `applied_by`: who applied that file.
 
+    `rehearsed`: by application, the wall clock's milliseconds when its promote was rehearsed last.
     `journal`: oldest first; `journal_dropped`: entries before its first one that are not kept.
     """
 
@@ -54,6 +56,7 @@ class MigrationRecord:
     applied_by: str = ""
     journal: tuple[JournalEntry, ...] = ()
     journal_dropped: int = 0
+    rehearsed: Mapping[str, int] = field(default_factory=dict)
 
     def noted(self, *entries: JournalEntry) -> MigrationRecord:
         """With these in its journal."""

@@ -54,7 +54,7 @@ class Metrics:
         self.fleet: Callable[[], FleetNumbers] | None = None
         self._pauses = Histogram(
             "lockgate_write_pause_duration_seconds",
-            "How long a topic promote held writes, by how it ended (stopped, aborted).",
+            "How long a topic promote held writes, by how it ended (stopped, aborted, rehearsed).",
             ["link", "outcome"],
             buckets=PAUSE_BUCKETS_S,
             registry=self.registry,
@@ -69,7 +69,7 @@ class Metrics:
         self.registry.register(_Scrape(self))
 
     def pause_ended(self, link: str, outcome: str, seconds: float) -> None:
-        """A promote released the writes it held. `outcome`: stopped | aborted."""
+        """A promote released the writes it held. `outcome`: stopped | aborted | rehearsed."""
         self._pauses.labels(link, outcome).observe(seconds)
 
     def create_ended(self, link: str, outcome: str, seconds: float) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -332,6 +333,16 @@ class Mirrors:
     def promoting(self, link: str, topic: str) -> bool:
         """A promote of the topic was asked for here, and has not ended."""
         return (link, topic) in self._promoting
+
+    @contextmanager
+    def promoting_now(self, link: str, topics: Sequence[str]) -> Iterator[None]:
+        """In the block the topics count as being promoted: by a rehearsal."""
+        names = {(link, topic) for topic in topics}
+        self._promoting |= names
+        try:
+            yield
+        finally:
+            self._promoting -= names
 
     def require_promotable(self, link: str, topic: str, *, force: bool = False) -> None:
         """What is known here of a promote of the topic: without an answer of a cluster, and of other topics.

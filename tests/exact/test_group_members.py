@@ -154,3 +154,23 @@ def test_commits_of_a_consumer_that_is_no_member_never_cross_those_of_a_promote(
         assert len(new.read) == 50
         lab.wait_for_reason(group, "it was demoted")
     assert at(lab.target, group) == {(topic, 0): 100}
+
+
+def test_a_static_member_that_waits_at_the_gateway_is_removed_from_the_source(lab: GroupLab, topic: str) -> None:
+    """Asked for, it does not have to wait for its session timeout, which is longer than this test."""
+    lab.connect()
+    lab.mirrored(topic, records=100)
+    group = f"g-{topic}"
+    static = {"group.instance.id": "pod-0", "session.timeout.ms": 300_000, "max.poll.interval.ms": 300_000}
+    with Reader(lab.source.bootstrap, group, topic, config=static) as old:
+        old.wait_for(100)
+    with Reader(lab.gateway.bootstrap, group, topic, config=static) as new:
+        lab.wait_for_reason(group, "static members (pod-0) stay until their session times out or they are removed")
+        code, answer = lab.post(group, "remove-members")
+        (removed,) = answer["data"]
+        assert (code, removed["error"]) == (200, "")
+        assert (removed["member"]["instance_id"], removed["member"]["session_timeout_ms"]) == ("pod-0", 300_000)
+        lab.wait_for(group, "PROMOTED", 60)
+        fill(lab.gateway.bootstrap, topic, 10, start=100)
+        new.wait_for(10)
+    assert_all_read_once(topic, 110, old, new)

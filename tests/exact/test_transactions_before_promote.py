@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from gateway.devcluster import DevCluster
+from gateway.devcluster.java import java_command
 from tests.support.brokers.logs import create_topic
 from tests.support.clients.transactions import TIMEOUT_S, committed_values, transact, transactional_producer
 from tests.support.gateways.gateway import GatewayProcess, running_gateway
@@ -69,6 +71,38 @@ def test_topics_of_both_clusters_do_not_fit_in_one_transaction(lab: Lab) -> None
     transact(producer, {lab.mirrored: ["b"]})
     assert (lab.on_source(), lab.on_target()) == (["b"], [])
     assert "a transaction over topics of both clusters was refused" in lab.gateway.log.read_text()
+
+
+def test_offsets_of_the_other_cluster_end_a_librdkafka_producer_for_good(lab: Lab) -> None:
+    """One that could go on would read on behind records that it has not processed."""
+    group = f"g-{lab.name}"
+    consumer = Consumer({"bootstrap.servers": lab.gateway.bootstrap, "group.id": group})
+    producer = transactional_producer(lab.gateway.bootstrap, lab.name)
+    producer.begin_transaction()
+    producer.produce(lab.mirrored, b"torn", partition=0)
+    producer.flush(TIMEOUT_S)
+    offsets = [TopicPartition(lab.unmirrored, 0, 1)]
+    with pytest.raises(KafkaException) as caught:
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), TIMEOUT_S)
+    consumer.close()
+    assert caught.value.args[0].fatal()
+    with pytest.raises(KafkaException):
+        producer.abort_transaction(TIMEOUT_S)
+    successor = transactional_producer(lab.gateway.bootstrap, lab.name)
+    transact(successor, {lab.mirrored: ["b"]})
+    assert lab.on_source() == ["b"]
+    assert lab.on_source(aborted=True) == ["torn", "b"]
+
+
+def test_offsets_of_the_other_cluster_end_a_java_producer_for_good(lab: Lab) -> None:
+    """What it has not sent it remembers, and would commit with the next transaction (4.3.1)."""
+    arguments = (lab.gateway.bootstrap, lab.name, lab.mirrored, lab.unmirrored, f"g-{lab.name}")
+    command = java_command("4.3.1", str(Path(__file__).parent / "clients" / "Offsets.java"), *arguments)
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.splitlines()
+    told = [line for line in said if line.startswith(("offsets ", "abort ", "begin "))]
+    assert told[0] == "offsets TransactionalIdAuthorizationException"
+    assert not {"abort ok", "begin ok"} & set(told)
+    assert lab.on_source() == []
 
 
 def test_two_links_may_lead_to_one_source(lab: Lab) -> None:

@@ -36,6 +36,11 @@ class PromotePause:
         self._told: set[str] = set()
         self._log = _log.bind(link=link, topics=list(topics))
 
+    @property
+    def in_force(self) -> Sequence[Pause]:
+        """The pauses of this run; empty before and behind."""
+        return self._pauses
+
     def left_s(self) -> float:
         """Seconds until the pause must end; below 0 when it should have."""
         began = self._memory.paused_at
@@ -73,7 +78,7 @@ class PromotePause:
         """Writes go where the routes say. Returns the seconds they were paused for, None if they were not.
 
         Args:
-            outcome: stopped | aborted; see `PromoteTools.on_pause_ended`.
+            outcome: stopped | aborted | rehearsed; see `PromoteTools.on_pause_ended`.
         """
         began = self._memory.paused_at
         self._publisher.resume((*self._pauses, *self._until_stamped))

@@ -14,11 +14,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 import structlog
 
 from gateway.cutover.promote.gather import PromoteTools
 from gateway.cutover.promote.records_after_cutover import RecordsAfterCutover
+from gateway.cutover.promote.rehearsal import BEFORE_PAUSE_S, Rehearsal
+from gateway.cutover.promote.rules.promote import REHEARSAL, REHEARSED
 from gateway.cutover.promote.run import PromoteRun
 from gateway.cutover.promote.unpromoted_groups import unpromoted_groups
 from gateway.errors import Conflict, ControlError, SourceUnreachable
@@ -31,6 +34,7 @@ from gateway.state.producer_ids import MAX_FAILBACK_EPOCH
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.transport.background import Background
 
+_REHEARSAL_INTERRUPTED = "the rehearsal was interrupted"
 _FAILED_OVER = "mirror topic '{}' is being failed over"
 _log = structlog.get_logger("lockgate.promote")
 
@@ -94,6 +98,46 @@ class TopicPromoter:
             await self._run(link, names, operation, then_reverse=then_reverse)
         return [self._records.mirror(link, name) for name in names]
 
+    async def rehearse(self, link: str, topics: Sequence[str], bound_s: float = 0.0) -> Rehearsal:
+        """All of a promote of these topics as one set up to the cutover, and back. No group is asked for.
+
+        Args:
+            bound_s: of the write pause; 0, or more than a promote's own: that one.
+
+        Raises:
+            NotFound, WrongState, Conflict, SourceUnreachable, TargetUnreachable: nothing was begun.
+        """
+        names, own_s = tuple(dict.fromkeys(topics)), self._tools.limits.pause_timeout_s
+        if self._leaving:
+            raise Conflict(f"{self._leaving}; ask again in a moment")
+        async with self._claim(link, names):
+            await self.check_rehearsal(link, names)
+            bound_s = min(bound_s, own_s) or own_s
+            tools = replace(self._tools, limits=replace(self._tools.limits, pause_timeout_s=bound_s))
+            run = PromoteRun(tools, link, names, MirrorOperation.PROMOTE, rehearses=True)
+            late = f"the write pause did not begin within {BEFORE_PAUSE_S:g} s"
+            timer = asyncio.get_running_loop().call_later(
+                BEFORE_PAUSE_S, lambda: run.end(f"{late}: {run.waiting_for}" if run.waiting_for else late)
+            )
+            self._running.update(dict.fromkeys([(link, name) for name in names], run))
+            try:
+                await run.run()
+            except Conflict as exc:  # it always ends so
+                given_up = "" if str(exc) == REHEARSED else str(exc)
+            else:
+                given_up = "it did not come to its end"
+            finally:
+                timer.cancel()
+        return Rehearsal(topics=names, given_up=given_up, bound_s=bound_s, pause=run.rehearsed)
+
+    async def check_rehearsal(self, link: str, topics: Sequence[str]) -> None:
+        """What `rehearse` refuses before it begins, and nothing else. Raises as it does."""
+        mirrors = [self._records.mirror(link, name) for name in dict.fromkeys(topics)]
+        for mirror in mirrors:
+            self._check_mirror(mirror, MirrorOperation.PROMOTE)
+        _require_one_way(mirrors)
+        await self._check_partitions(link, mirrors)
+
     def waiting_for(self, link: str, topic: str) -> str:
         """What a running promote of the topic waits for, '' when none runs or it does not wait."""
         run = self._running.get((link, topic))
@@ -133,6 +177,7 @@ class TopicPromoter:
             pending = set(left)
             gone = [name for name in names if name not in pending]
             reason = f"mirror topic '{gone[0]}' of its set is not being promoted any more" if gone else ""
+            reason = _REHEARSAL_INTERRUPTED if REHEARSAL in gone else reason
             self._background.spawn(self._resume(link, left, reason), f"resume promote {link} {','.join(left)}")
 
     @asynccontextmanager
@@ -182,7 +227,8 @@ class TopicPromoter:
             await self._changed.wait_for(lambda: not any((link, name) in self._barred for name in names))
         try:
             async with self._claim(link, names):
-                await self._run(link, names, MirrorOperation.PROMOTE, reason)
+                rehearsed = reason == _REHEARSAL_INTERRUPTED
+                await self._run(link, names, MirrorOperation.PROMOTE, reason, rehearsed=rehearsed)
         except ControlError as exc:  # the record says it too
             _log.warning("resumed promote ended without a cutover", link=link, topics=names, error=str(exc))
 
@@ -193,10 +239,13 @@ class TopicPromoter:
         operation: MirrorOperation,
         reason: str = "",
         then_reverse: ThenReverse = ThenReverse.NO,
+        *,
+        rehearsed: bool = False,
     ) -> None:
+        """`rehearsed`: it is the rest of a rehearsal, and given up for `reason`."""
         keys = [(link, name) for name in names]
         self._require_not_barred(keys)
-        run = PromoteRun(self._tools, link, names, operation, then_reverse)
+        run = PromoteRun(self._tools, link, names, operation, then_reverse, rehearses=rehearsed)
         if reason:
             run.end(reason)
         if self._leaving:
@@ -238,8 +287,7 @@ class TopicPromoter:
         mirrors = [self._records.mirror(link, name) for name in names]
         for mirror in mirrors:
             self._check_mirror(mirror, operation)
-        if len({mirror.failback.direction for mirror in mirrors}) > 1:
-            raise Conflict("some of these mirror topics are mirrored to the target, some back to the source: no set")
+        _require_one_way(mirrors)
         if mirrors[0].is_reverse:
             await self._check_failback_promote(link, mirrors)
             return
@@ -297,6 +345,11 @@ class TopicPromoter:
                     f"mirror topic '{mirror.mirror_topic}' has {len(mirror.starts)} partitions, its source topic "
                     f"{topic.partitions}; wait until the new ones are mirrored"
                 )
+
+
+def _require_one_way(mirrors: Sequence[MirrorRecord]) -> None:
+    if len({mirror.failback.direction for mirror in mirrors}) > 1:
+        raise Conflict("some of these mirror topics are mirrored to the target, some back to the source: no set")
 
 
 def _interrupted(mirror: MirrorRecord) -> bool:

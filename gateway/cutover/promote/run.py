@@ -15,9 +15,10 @@ import structlog
 from gateway.cutover.failback.rules.failback_promote import stopped
 from gateway.cutover.promote.gather import Gatherer, PromoteTools
 from gateway.cutover.promote.pause import PromotePause
+from gateway.cutover.promote.rehearsal import PauseRehearsed, stalls_under
 from gateway.cutover.promote.rules.checks import InvariantViolated
 from gateway.cutover.promote.rules.memory import PromoteMemory
-from gateway.cutover.promote.rules.promote import next_step
+from gateway.cutover.promote.rules.promote import REHEARSAL, next_step
 from gateway.cutover.promote.rules.snapshot import PromoteStep, StepKind
 from gateway.errors import Conflict, ControlError, TargetUnreachable
 from gateway.kafka.connection.errors import NetError
@@ -57,7 +58,11 @@ class LeftToTheNext(Conflict):
 class PromoteRun:
     """Promotes a set of mirror topics of one link. `waiting_for` is for `describe`.
 
-    `then_reverse`: what whoever leads when they are STOPPED is to go on with.
+    `then_reverse`: what whoever leads when they are STOPPED is to go on with. `rehearses`: it goes back where it would
+    cut over, and says nothing of it in the records.
+
+    Attributes:
+        rehearsed: what the write pause of a rehearsal was like; None before its end, or without one.
     """
 
     def __init__(
@@ -67,6 +72,8 @@ class PromoteRun:
         topics: Sequence[str],
         operation: MirrorOperation,
         then_reverse: ThenReverse = ThenReverse.NO,
+        *,
+        rehearses: bool = False,
     ) -> None:
         self._tools = tools
         self._store = tools.records.store
@@ -74,7 +81,8 @@ class PromoteRun:
         self._topics = tuple(topics)
         self._operation = operation
         self._then_reverse = then_reverse
-        self._memory = PromoteMemory(topics)
+        self._memory = PromoteMemory(topics, rehearses=rehearses)
+        self.rehearsed: PauseRehearsed | None = None
         self._gather = Gatherer(tools, link, topics, self._memory, forced=operation is MirrorOperation.FORCE_PROMOTE)
         self._pause = PromotePause(tools, link, topics, self._memory)
         self._leaving = ""
@@ -107,7 +115,7 @@ class PromoteRun:
             TargetUnreachable: the state could not be written; nothing was begun.
         """
         try:
-            if parse(self._tools.records.link(self._link).configs).acl_sync:
+            if parse(self._tools.records.link(self._link).configs).acl_sync and not self._memory.rehearses:
                 self._memory.acls_follow()
             while (step := await self._next()).kind is not StepKind.DONE:
                 self.waiting_for = step.reason
@@ -225,7 +233,8 @@ class PromoteRun:
         cutover = replace(record.cutover, pause_epoch=self._tools.publisher.next_epoch(record))
         if record.state is MirrorState.PENDING_STOPPED:
             return replace(record, cutover=cutover)
-        cutover = replace(cutover, promoted_with=self._topics, then_reverse=self._then_reverse)
+        promoted_with = (*self._topics, REHEARSAL) if self._memory.rehearses else self._topics
+        cutover = replace(cutover, promoted_with=promoted_with, then_reverse=self._then_reverse)
         return apply(self._operation, record, self._tools.records.now_ms(), cutover=cutover)
 
     def _require_as_seen(self, old: Sequence[MirrorRecord]) -> None:
@@ -365,30 +374,27 @@ class PromoteRun:
 
     async def _resume_writes(self, step: PromoteStep) -> None:
         self._memory.give_up(step.reason)
-        self._abort_pause()
+        pauses = self._pause.in_force
+        paused_s = self._abort_pause()
+        if self._memory.rehearses and paused_s is not None:
+            self.rehearsed = PauseRehearsed(paused_s, *await stalls_under(self._tools.pauses, pauses))
 
-    def _abort_pause(self) -> None:
+    def _abort_pause(self) -> float | None:
+        """Seconds that writes were paused; None when they were not."""
         for topic in self._topics:
             if self._memory.handed(topic) is not None:  # it begins anew, where its copy ends: perhaps further back
                 self._tools.progress.forget(topic)
-        self._pause.release("aborted")
+        paused_s = self._pause.release("rehearsed" if self._memory.rehearses else "aborted")
         for record in self._gather.records():
             if record.state is MirrorState.PENDING_STOPPED:
                 self._tools.engine.start_mirror(record)  # one that runs is left as it is
+        return paused_s
 
     async def _mark_active(self, step: PromoteStep) -> None:
         self._memory.give_up(step.reason)
         old = [record for record in self._gather.records() if record.state is MirrorState.PENDING_STOPPED]
         now_ms = self._tools.records.now_ms()
-        new = [
-            with_error(
-                apply(MirrorOperation.ABORT_PROMOTE, record, now_ms, error_message=step.reason),
-                self._operation,
-                step.reason,
-                now_ms,
-            )
-            for record in old
-        ]
+        new = [self._given_up(record, step.reason, now_ms) for record in old]
         try:
             await self._store.put(*new, guard=lambda: self._require_unchanged(old))
         except ProducerFenced:
@@ -397,4 +403,12 @@ class PromoteRun:
             self._log.warning("the end of the promote was not persisted yet", error=str(exc))
             await self._tools.sleep(_STORE_AGAIN_S)
             return
-        self._log.warning("mirror state", new=MirrorState.ACTIVE.value, reason=step.reason)
+        log = self._log.info if self._memory.rehearses else self._log.warning
+        log("mirror state", new=MirrorState.ACTIVE.value, reason=step.reason)
+
+    def _given_up(self, record: MirrorRecord, reason: str, now_ms: int) -> MirrorRecord:
+        """A rehearsal leaves no error behind, however it ended."""
+        if self._memory.rehearses:
+            return apply(MirrorOperation.ABORT_PROMOTE, record, now_ms)
+        new = apply(MirrorOperation.ABORT_PROMOTE, record, now_ms, error_message=reason)
+        return with_error(new, self._operation, reason, now_ms)

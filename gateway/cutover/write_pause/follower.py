@@ -6,11 +6,11 @@ more to the topic itself, unless it leads.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from gateway.cutover.write_pause.interface import InFlight, PauseAck
-from gateway.cutover.write_pause.leader import CUT, DRAIN, PAUSE, RESUME
+from gateway.cutover.write_pause.interface import InFlight, PauseAck, Stall
+from gateway.cutover.write_pause.leader import CUT, DRAIN, PAUSE, RESUME, STALLS
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.write_pause import Pause, WritePause
 from gateway.kafka.connection.errors import NetError
@@ -48,6 +48,7 @@ class PauseAnswers:
             DRAIN: self._asked_to_drain,
             CUT: self._asked_to_cut,
             RESUME: self._asked_to_resume,
+            STALLS: self._asked_for_stalls,
         }
 
     def in_force(self) -> Mapping[str, int]:
@@ -79,6 +80,10 @@ class PauseAnswers:
         """See `interface.PausesWrites`. Raises PauseRefused."""
         self._begin(pause)
         self._in_flight.cut(pause.topic)
+
+    async def stalls(self, pause: Pause) -> Sequence[Stall]:
+        """See `PausesWrites`."""
+        return self._in_flight.stalls(pause.topic, pause.epoch)
 
     def blocked_by(self, topic: str) -> str:
         """See `PausesWrites`."""
@@ -114,6 +119,9 @@ class PauseAnswers:
         self._publisher.resume([_pause_of(body)])
         self._changed()
         return {}
+
+    async def _asked_for_stalls(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"stalls": [list(each) for each in await self.stalls(_pause_of(body))]}
 
 
 def _pause_of(body: Mapping[str, Any]) -> Pause:

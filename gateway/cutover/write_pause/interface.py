@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gateway.cutover.write_pause.rules.write_pause import Pause, WritePhase
 
@@ -22,6 +22,17 @@ class PauseAck:
     epoch: int
     unknown_outcomes: int
     phase: WritePhase
+
+
+class Stall(NamedTuple):
+    """For how long a client's requests waited under a write pause: from its first one to the last that was let go.
+
+    `address`: the client's, as the gateway sees it.
+    """
+
+    client_id: str
+    address: str
+    seconds: float
 
 
 class PausesWrites(Protocol):
@@ -44,6 +55,13 @@ class PausesWrites(Protocol):
             NetError: as `drain`.
         """
 
+    async def stalls(self, pause: Pause) -> Sequence[Stall]:
+        """Whose requests waited under the pause, and for how long: a bounded number of clients.
+
+        Raises:
+            NetError: it did not answer, or is of a version that does not know.
+        """
+
     def blocked_by(self, topic: str) -> str:
         """What a pause of the topic waits for there, such as an open transaction; '' when nothing but an answer."""
 
@@ -59,6 +77,9 @@ class InFlight(Protocol):
 
     def blocked_by(self, topic: str) -> str:
         """See `PausesWrites`."""
+
+    def stalls(self, topic: str, epoch: int) -> Sequence[Stall]:
+        """Whose requests waited under the topic's pause of that epoch."""
 
 
 class Coverage(Protocol):

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from gateway.cutover.write_pause.interface import PauseAck, PausesWrites
+from gateway.cutover.write_pause.interface import PauseAck, PausesWrites, Stall
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.write_pause import Pause, WritePhase
 from gateway.fleet.peers.channel import PeerRefused
@@ -21,9 +21,11 @@ PAUSE: Final = "pause"
 DRAIN: Final = "drain"
 CUT: Final = "cut"
 RESUME: Final = "resume"
+STALLS: Final = "stalls"
 _DRAIN_S: Final = 600.0  # whoever asks has a shorter patience
 _PAUSE_S: Final = 3.0
 _RESUME_S: Final = 2.0
+_STALLS_S: Final = 2.0
 _AGAIN_S: Final = 0.5
 _log = structlog.get_logger("lockgate.fleet")
 
@@ -68,6 +70,11 @@ class RemotePauses:
     async def resume(self, pause: Pause) -> None:
         """Tell it that nothing came of the pause. Raises as `pause`."""
         await self._peers.ask(self.gateway, RESUME, pause._asdict(), _RESUME_S)
+
+    async def stalls(self, pause: Pause) -> Sequence[Stall]:
+        """See `PausesWrites`. Raises as `pause`."""
+        answer = await self._peers.ask(self.gateway, STALLS, pause._asdict(), _STALLS_S)
+        return [Stall(str(who), str(where), float(seconds)) for who, where, seconds in answer["stalls"]]
 
     def blocked_by(self, topic: str) -> str:
         """As it said in its last heartbeat; or that it did not answer yet."""

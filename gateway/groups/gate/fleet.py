@@ -125,9 +125,11 @@ class FleetGates:
             waiting = self._gates.waiting_here()
             if self._is_leading() or not (waiting or self._said):
                 continue
-            told = _told(waiting, self._clock())
+            chosen, now = _chosen(waiting), self._clock()
+            told = [_told(each, now) for each in chosen]
+            joins = [[each.instance_id, each.session_timeout_s] for each in chosen]
             with suppress(NetError):  # told again in a second
-                await self._peers.ask(self._leader(), WAITERS, {"waiters": told}, _TELL_S)
+                await self._peers.ask(self._leader(), WAITERS, {"waiters": told, "joins": joins}, _TELL_S)
                 self._said = bool(waiting)
 
     async def _close(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -173,9 +175,11 @@ class FleetGates:
     async def _waiters(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         self._require_leading()
         now = self._clock()
+        said = [(str(instance), float(seconds)) for instance, seconds in body.get("joins", ())]
+        said += [("", 0.0)] * (len(body["waiters"]) - len(said))  # an older gateway does not tell
         waiters = [
-            Waiter(str(group), Identity(str(host), str(client), str(principal)), now - float(waited_s))
-            for group, host, client, principal, waited_s in body["waiters"]
+            Waiter(str(group), Identity(str(host), str(client), str(principal)), now - float(waited_s), True, *joins)
+            for (group, host, client, principal, waited_s), joins in zip(body["waiters"], said, strict=True)
         ]
         self._gates.waiting_elsewhere(str(body["from"]), waiters)
         return {}
@@ -195,9 +199,14 @@ class FleetGates:
             _log.error("background work failed", work=task.get_name(), error=str(error), exc_info=error)
 
 
-def _told(waiting: Sequence[Waiter], now: float) -> list[list[Any]]:
-    """Who waits, as the leader is told: some of each group, as many as go into one message."""
-    told: list[list[Any]] = []
+def _told(waiter: Waiter, now: float) -> list[Any]:
+    who = waiter.identity
+    return [waiter.group, who.host, who.client_id, who.principal, now - waiter.since]
+
+
+def _chosen(waiting: Sequence[Waiter]) -> list[Waiter]:
+    """Of whom the leader is told: some of each group, as many as go into one message."""
+    chosen: list[Waiter] = []
     of_group: dict[str, int] = {}
     room = _TOLD_BYTES
     for each in waiting:
@@ -205,11 +214,12 @@ def _told(waiting: Sequence[Waiter], now: float) -> list[list[Any]]:
         count = of_group[group] = of_group.get(group, 0) + 1
         if count > _TOLD_OF_A_GROUP:
             continue
-        room -= 6 * (len(group) + len(who.host) + len(who.client_id) + len(who.principal)) + 64  # JSON's longest escape
+        room -= 6 * (len(group) + len(who.host) + len(who.client_id) + len(who.principal)) + 96  # JSON's longest escape
+        room -= 6 * len(each.instance_id)
         if room < 0:
             break
-        told.append([group, who.host, who.client_id, who.principal, now - each.since])
-    return told
+        chosen.append(each)
+    return chosen
 
 
 def _command(body: Mapping[str, Any]) -> GateCommand:

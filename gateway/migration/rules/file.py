@@ -124,6 +124,9 @@ class Application(Part):
     after: list[str] = Field(default_factory=list, max_length=APPLICATIONS, description="Applications that go first.")
     until: Until = Field(default=Until.PROMOTED, description="How far it goes.")
     windows: list[Window] = Field(default_factory=list, max_length=64, description="None: at any time.")
+    rehearsals: list[Window] = Field(
+        default_factory=list, max_length=64, description="Its promote is rehearsed once in each of these windows."
+    )
     options: Options = Options()
 
     @field_validator("name")

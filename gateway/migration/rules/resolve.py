@@ -236,7 +236,7 @@ class _Resolver:
         if group.members is None:
             return group.remark or "the source has not said whether it has members there"
         if group.members:
-            return f"{group.members} member(s) on the source: restart them onto the gateway"
+            return _on_source(group, self.link)
         if not group.waiting and not self.application.options.idle_groups:
             return "no member waits at the gateway (a group that stays idle: options.idle_groups)"
         return ""
@@ -300,6 +300,17 @@ class _Resolver:
     def _first(waits: Callable[[str], str], names: Collection[str] | Iterable[str]) -> str:
         """The first reason, with the name that it is about."""
         return next((f"'{name}': {reason}" for name in names if (reason := waits(name))), "")
+
+
+def _on_source(group: GroupStanding, link: str) -> str:
+    """As many that wait at the gateway may be the same ones, which did not leave when they were closed."""
+    if group.waiting < (group.members or 0):
+        return f"{group.members} member(s) on the source: restart them onto the gateway"
+    timeout = f" ({group.session_timeout_s:g} s)" if group.session_timeout_s else ""
+    return (
+        f"{group.members} member(s) on the source, and as many wait at the gateway: who did not leave on close is "
+        f"removed after its session timeout{timeout}, or by lockgate group remove-members {group.group} --link {link}"
+    )
 
 
 def _paused(mirror: MirrorStanding, link: str) -> str:

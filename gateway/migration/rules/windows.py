@@ -14,6 +14,18 @@ def is_open(windows: Sequence[Window], now: datetime) -> bool:
     return not windows or any(_holds(window, now) for window in windows)
 
 
+def opened_at(windows: Sequence[Window], now: datetime) -> datetime | None:
+    """When the one that is open began, the last one of several; None: none is open."""
+    found = (
+        begins
+        for window in windows
+        for local in (now.astimezone(ZoneInfo(window.zone)),)
+        for begins, ends in (_on(window, local, -1), _on(window, local, 0))
+        if begins is not None and begins <= local < ends
+    )
+    return max(found, default=None)
+
+
 def next_opening(windows: Sequence[Window], now: datetime) -> datetime | None:
     """When the next one opens, within a week and a day; None when one is open, or there are none."""
     if is_open(windows, now):

@@ -33,13 +33,15 @@ class MirrorStanding:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStanding:
     """A mirror group. `members`: on the source, None while it is not known. `waiting`: members at its gate. `demoted`:
-    somebody has sent it back. `remark`: what it waits for."""
+    somebody has sent it back. `session_timeout_s`: as members that wait say it, the longest; 0 when none does.
+    `remark`: what it waits for."""
 
     group: str
     state: GroupState
     members: int | None = None
     waiting: int = 0
     demoted: bool = False
+    session_timeout_s: float = 0.0
     remark: str = ""
 
 

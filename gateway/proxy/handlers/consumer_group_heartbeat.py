@@ -41,7 +41,13 @@ class ConsumerGroupHeartbeatHandler:
         def refuse(codes: Mapping[str, int]) -> None:
             self._refuse(exchange, codes.get(group, int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)))
 
-        pass_or_hold(self._gates, session, exchange, [group], HOLD_S, refuse)
+        def joins() -> tuple[str, float]:
+            try:
+                return exchange.request().instance_id or "", 0.0
+            except MalformedFrame:  # the target says so, once it is let on
+                return "", 0.0
+
+        pass_or_hold(self._gates, session, exchange, [group], HOLD_S, refuse, joins=joins)
 
     def _refuse(self, exchange: Exchange, code: int) -> None:
         exchange.reply_framed(consumer_group_heartbeat_error(exchange.api_version, exchange.correlation_id, code))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gateway.groups.gate.rules.gates import GateStatus, GroupGates, Waiter
+from gateway.groups.gate.rules.gates import GateStatus, GroupGates, Waiter, named
 from gateway.proxy.handlers.group_rights import Right, group_rights
 from protocol.errors import ErrorCode
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Refusal = Callable[[Mapping[str, int]], None]
 """Answers the request: with an error code for some groups, and for all others that they may not read yet."""
+
+Joins = Callable[[], tuple[str, float]]
+"""(instance id or '', session timeout in seconds or 0), as a member says them when it joins."""
 
 
 def pass_or_hold(
@@ -30,6 +33,7 @@ def pass_or_hold(
     refuse: Refusal,
     forward: Callable[[], None] | None = None,
     right: Right = Right.READ,
+    joins: Joins = lambda: ("", 0.0),
 ) -> None:
     """Forward when every group is open (by `forward`, if given); else hold up to `hold_s` seconds, then `refuse`.
 
@@ -38,11 +42,12 @@ def pass_or_hold(
 
     Args:
         right: what the request needs of a group. Only who may read it counts as a waiter.
+        joins: what it says of the member, asked when it has to wait.
     """
     if len(groups) > session.context.limits.groups_per_request:
         refuse(dict.fromkeys(groups, int(ErrorCode.INVALID_REQUEST)))
         return
-    hold = _Hold(gates, session, forward or exchange.forward, groups, refuse, hold_s)
+    hold = _Hold(gates, session, forward or exchange.forward, groups, refuse, hold_s, joins)
     closed = [group for group in groups if gates.known_status(group) is not GateStatus.OPEN]
     if closed and session.context.asks_login:
         group_rights(session, closed, lambda rights: hold.begin(rights, right))
@@ -61,7 +66,9 @@ class _Hold:
         groups: Sequence[str],
         refuse: Refusal,
         hold_s: float,
+        joins: Joins,
     ) -> None:
+        self._joins = joins
         self._session = session
         self._forward = forward
         self._groups = groups
@@ -98,9 +105,11 @@ class _Hold:
         self._taken = len(self._closed)
         now = session.context.clock()
         unasked = Right.NONE if session.context.asks_login else Right.READ
+        instance_id, session_timeout_s = self._joins()
+        instance_id = named(instance_id)
         for group in tuple(self._closed):
             counts = Right.READ in Right(rights.get(group, unasked))
-            waiter = Waiter(group, session.identity, now, counts)
+            waiter = Waiter(group, session.identity, now, counts, instance_id, session_timeout_s)
             self._keys.append((group, gates.wait(waiter, lambda group=group: self._opened(group))))  # type: ignore[misc]
 
     def _not_open(self) -> set[str]:

@@ -47,7 +47,14 @@ class JoinGroupHandler:
         def refuse(codes: Mapping[str, int]) -> None:
             self._refuse(exchange, codes.get(group, int(ErrorCode.UNKNOWN_MEMBER_ID)))
 
-        pass_or_hold(self._gates, session, exchange, [group], self._rng.uniform(*HOLD_S), refuse)
+        def joins() -> tuple[str, float]:
+            try:
+                request = exchange.request()
+            except MalformedFrame:  # the target says so, once it is let on
+                return "", 0.0
+            return request.group_instance_id or "", request.session_timeout_ms / 1000
+
+        pass_or_hold(self._gates, session, exchange, [group], self._rng.uniform(*HOLD_S), refuse, joins=joins)
 
     def _refuse(self, exchange: Exchange, code: int) -> None:
         response = JoinGroupResponse(

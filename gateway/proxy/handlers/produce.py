@@ -259,11 +259,22 @@ class ProduceHandler:
         if view.transactional_id is None:
             self._after_cutover.held(exchange.body, parts)
         code = ErrorCode.NOT_ENOUGH_REPLICAS  # retried by every client, refreshes no metadata
+        pause = self._routing.current.topics[topic].pause
+        waited = self._stats.stalls.began(topic, pause.in_force(), session.client_id or "", session.host)
+
+        def register(release: Callable[[], None]) -> Callable[[], None]:
+            leave = pause.wait(release)
+
+            def left() -> None:
+                waited()
+                leave()
+
+            return left
 
         hold(
             session,
             min(HOLD_S, 0.8 * view.timeout_ms / 1000),
-            self._routing.current.topics[topic].pause.wait,
+            register,
             ready=lambda: self.handle(session, exchange),
             too_late=lambda: self._refuse(session, exchange, view, parts, code, f"{topic} is being promoted"),
         )

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
+
+from gateway.cutover.write_pause.interface import Stall
 
 if TYPE_CHECKING:
     from gateway.proxy.transactions.write_pause import TransactionPauses
@@ -27,6 +29,7 @@ class Forwarder:
         self._drained: dict[str, list[asyncio.Future[None]]] = {}
         self.transactions: TransactionPauses | None = None
         self.drop: Callable[[str], None] = lambda _topic: None  # the connections on which a topic's writes wait
+        self.stalls_seen: Callable[[str, int], Sequence[Stall]] = lambda _topic, _epoch: ()
 
     def begin(self, topics: Iterable[str]) -> None:
         """A write to these topics is about to be sent to a source."""
@@ -78,6 +81,10 @@ class Forwarder:
     def cut(self, topic: str) -> None:
         """See `gateway.cutover.write_pause.interface.InFlight`."""
         self.drop(topic)
+
+    def stalls(self, topic: str, epoch: int) -> Sequence[Stall]:
+        """See `InFlight`."""
+        return self.stalls_seen(topic, epoch)
 
     def blocked_by(self, topic: str) -> str:
         """See `InFlight`."""

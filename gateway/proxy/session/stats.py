@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from gateway.proxy.rules.stalls import StallsSeen
 from gateway.proxy.session.exchange import Exchange
 
 BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -38,6 +39,7 @@ class ProxyStats:
         "closed",
         "held",
         "last_unanswered",
+        "stalls",
     )
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -50,6 +52,7 @@ class ProxyStats:
         self.closed: dict[str, int] = {}  # connections by the first words of why they ended
         self.auto_create_refused: dict[str, int] = {}  # topic that exists on a source, is not mirrored
         self.held: dict[str, int] = {}  # produce requests held by a write pause, by topic
+        self.stalls = StallsSeen(clock)
 
     def began(self, api_key: int, size: int) -> None:
         """A request of `size` bytes was taken."""

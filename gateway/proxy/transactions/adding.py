@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gateway.proxy.transactions.transactions import Transactions
 
 HOLD_S = 8.0
+_ANY = ("", "")
 
 Wanted = Callable[[TransactionalProducer], Mapping[str, TopicPlacement]]
 
@@ -49,9 +50,11 @@ class TransactionAdding:
 
     @asynccontextmanager
     async def add(
-        self, transactional_id: str, client: ProducerIdentity, came_by: int, wanted: Wanted
+        self, transactional_id: str, client: ProducerIdentity, came_by: int, wanted: Wanted, who: tuple[str, str] = _ANY
     ) -> AsyncIterator[tuple[TransactionalProducer, Decision]]:
         """The producer, under its lock, and where what it wants goes: GO or REFUSE. Waits while a pause holds it.
+
+        `who`: the client id and the address of who asks.
 
         Raises:
             Refused: CONCURRENT_TRANSACTIONS when the pause outlasts the wait, and as `Transactions.identify`.
@@ -70,23 +73,25 @@ class TransactionAdding:
                     yield producer, decision
                     return
             # Not under the lock: the pause may have to look at this very producer before it can end.
-            await self._resumed(decision.names[0], deadline - self._clock())
+            await self._resumed(decision.names[0], deadline - self._clock(), who)
             if self._clock() >= deadline:
                 raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, f"{decision.names[0]} is being promoted")
 
-    async def _resumed(self, topic: str, timeout_s: float) -> None:
+    async def _resumed(self, topic: str, timeout_s: float, who: tuple[str, str]) -> None:
         """Wait until the topic's pause is over."""
         route = self._routing.current.topics.get(topic)
         if route is None or route.phase is not WritePhase.PAUSED:
             return
         resumed = asyncio.Event()
         self._stats.held[topic] = self._stats.held.get(topic, 0) + 1
+        waited = self._stats.stalls.began(topic, route.pause.in_force(), *who)
         leave = route.pause.wait(resumed.set)
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, timeout_s)):
                     await resumed.wait()
         finally:
+            waited()
             leave()
 
     @contextmanager

@@ -25,6 +25,11 @@ def as_name(group: str) -> str:
     return f"group/{group}"
 
 
+def is_group(name: str) -> bool:
+    """Whether one of a transaction's names is a group's, or the topic of one's offsets, as a coordinator tells it."""
+    return name.startswith(("group/", "__consumer_offsets"))
+
+
 class GroupSides:
     """Args.
 

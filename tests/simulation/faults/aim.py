@@ -43,6 +43,7 @@ _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.FAN_OUT: ("link", "create"),
     Operation.BOTH_WAYS: ("link", "create"),
     Operation.PROMOTE_JOINED: ("promote",),
+    Operation.REHEARSE: ("promote",),
 }
 """Which families of steps an operation takes; see `steps.py`."""
 

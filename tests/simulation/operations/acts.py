@@ -153,6 +153,9 @@ class Acts:
     async def _do_restore(self, act: Act) -> None:
         await self._world.operator.restore(act.topics[0])
 
+    async def _do_rehearse(self, act: Act) -> None:
+        await self._world.operator.rehearse(act.topics[0])
+
     async def _do_promote_given_up(self, act: Act) -> None:
         await self._world.operator.promote_in_vain(
             act.topics[0], lambda: self._world.trouble.was_taken(act, "mark_active")

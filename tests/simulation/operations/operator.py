@@ -193,6 +193,19 @@ class Operator:
 
         await self._back(topic, ("ACTIVE", "FORWARD"), ask, given_up)
 
+    async def rehearse(self, topic: str) -> None:
+        """Ask for rehearsals of a promote until one has come to its cutover, and the mirror is as before."""
+        reached = False
+
+        async def ask() -> None:
+            nonlocal reached
+            if not reached:
+                path = f"/v3/links/{self.link}/mirrors:rehearse-promote"
+                code, answer = await self.say("POST", path, {"mirror_topic_names": [topic]})
+                reached = code == 200 and answer["reached"]
+
+        await self._back(topic, ("ACTIVE", "FORWARD"), ask, lambda: reached)
+
     async def reverse_in_vain(self, topic: str, given_up: Callable[[], bool]) -> None:
         """The same of a reverse."""
 

@@ -23,6 +23,8 @@ _RELINK: Final = 90
 _UPDATE: Final = 91
 _AUTO_CREATE: Final = 92
 _UNMIRROR: Final = 93
+_REHEARSE: Final = 84
+_REHEARSED_EVERY: Final = 4
 _TROUBLE: Final = (
     (Operation.FAILOVER, "persist", EventKind.STATE_UNHEARD, "settle"),
     (Operation.FAILOVER, "persist", EventKind.STATE_REFUSED, "take_back"),
@@ -56,7 +58,7 @@ def further(plan: RunPlan, dice: random.Random) -> RunPlan:
         plan = _updated(plan, dice)
     if dice.random() < 0.5:
         plan = _auto_created(plan, dice)
-    plan = _identities_late(_ends_late(_configs_read(plan, dice)))
+    plan = _rehearsed(_identities_late(_ends_late(_configs_read(plan, dice))))
     return wider(_unmirrored(plan, dice) if dice.random() < 0.4 else plan)
 
 
@@ -184,6 +186,20 @@ def _identities_late(plan: RunPlan) -> RunPlan:
         if act.operation is Operation.FAILBACK_SET and dice.random() < 0.5
     ]
     return replace(plan, events=(*plan.events, *events))
+
+
+def _rehearsed(plan: RunPlan) -> RunPlan:
+    """One seed of four, right before the topic is promoted. Its faults go through every pair, run by run."""
+    number, rest = divmod(plan.seed, _REHEARSED_EVERY)
+    at = next((at for at, act in enumerate(plan.acts) if (act.operation, act.topics) == (Operation.PROMOTE, PLAIN)), -1)
+    if rest or at < 0:
+        return plan
+    steps, kinds = MORE_STEPS[Operation.REHEARSE], tuple(FaultKind)
+    kind, step = divmod(number % (len(steps) * len(kinds)), len(steps))
+    dice = random.Random(f"rehearse/{plan.seed}")
+    act = Act(_REHEARSE, Operation.REHEARSE, PLAIN, pause_s=round(dice.uniform(0.05, 0.5), 2))
+    fault = Fault(kinds[kind], act.number, steps[step], 0.0, round(dice.uniform(0.1, 10.0), 2))
+    return replace(plan, acts=(*plan.acts[:at], act, *plan.acts[at:]), faults=(*plan.faults, fault))
 
 
 def _auto_created(plan: RunPlan, dice: random.Random) -> RunPlan:

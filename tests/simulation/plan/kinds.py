@@ -36,6 +36,7 @@ class Operation(StrEnum):
     FAN_OUT = "fan-out"
     BOTH_WAYS = "both-ways"
     PROMOTE_JOINED = "promote-joined"
+    REHEARSE = "rehearse"
 
 
 class FaultKind(StrEnum):

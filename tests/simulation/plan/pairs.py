@@ -98,6 +98,16 @@ MORE_STEPS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.FAN_OUT: _JOIN,
     Operation.BOTH_WAYS: _JOIN,
     Operation.PROMOTE_JOINED: _PROMOTE,
+    Operation.REHEARSE: (
+        "mark_pending",
+        "read_configs",
+        "pause_writes",
+        "read_ends",
+        "stop_mirror",
+        "read_copy",
+        "resume_writes",
+        "mark_active",
+    ),
 }
 """Steps of the runs from FURTHER_FROM on (`further.py`). `settle` and `take_back` are taken only where a change of the
 state is refused, or not known to be made, for which these runs have an event.

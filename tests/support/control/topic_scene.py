@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gateway.control_parts import topic_promoter
 from gateway.cutover.promote.promoter import TopicPromoter
 from gateway.cutover.promote.rules.snapshot import PromoteLimits
-from gateway.cutover.write_pause.interface import PauseAck
+from gateway.cutover.write_pause.interface import PauseAck, Stall
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.errors import SourceUnreachable
@@ -62,6 +62,7 @@ class FakeEnds:
 @dataclass
 class FakeForwarder:
     """One gateway's writes. `silent`: it never acknowledges that nothing is in flight; `deaf`: nor that it gave it up.
+    `mute`: it does not say whose requests waited.
 
     `cuts`: the topics whose writes it gave up.
     """
@@ -70,6 +71,7 @@ class FakeForwarder:
     unknown: int = 0
     silent: bool = False
     deaf: bool = False
+    mute: bool = False
     cuts: list[str] = field(default_factory=list)
     paused: list[tuple[str, int]] = field(default_factory=list)
 
@@ -86,6 +88,11 @@ class FakeForwarder:
         if self.silent:
             await asyncio.Event().wait()
         return PauseAck("any", pause.topic, pause.epoch, self.unknown, phase)
+
+    async def stalls(self, pause: Pause) -> Sequence[Stall]:
+        if self.mute:
+            raise NetError("it does not know")
+        return [Stall("app", "10.0.0.7", 0.01 * pause.epoch), Stall("job", "10.0.0.8", 0.002)]
 
     async def cut(self, pause: Pause) -> None:
         if self.deaf:

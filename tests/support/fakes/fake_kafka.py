@@ -10,7 +10,7 @@ from gateway.errors import SourceUnreachable
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
-from gateway.kafka.groups import DEAD, GroupView
+from gateway.kafka.groups import DEAD, GroupView, MemberView
 from gateway.kafka.rules.acl import Acl, ResourceType
 from gateway.kafka.rules.quota import QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey
@@ -61,6 +61,7 @@ class FakeKafka:
     defaults: Mapping[str, str] = field(default_factory=lambda: dict(TARGET_CONFIGS))
     existing: dict[str, FakeTopic] = field(default_factory=dict)
     groups: dict[str, GroupView] = field(default_factory=dict)
+    sticky_members: set[str] = field(default_factory=set)  # that cannot be removed
     offsets: dict[str, dict[tuple[str, int], Committed]] = field(default_factory=dict)
     down: bool = False
     refuse: dict[str, NetError] = field(default_factory=dict)
@@ -254,6 +255,12 @@ class FakeKafka:
     async def describe_group(self, group: str) -> GroupView:
         await self._called("describe_group")
         return self.groups.get(group) or GroupView(group=group, state=DEAD, type="", protocol_type="")
+
+    async def remove_members(self, group: str, members: Sequence[MemberView]) -> Mapping[str, int]:
+        await self._called("remove_members")
+        found, gone = self.groups[group], {one.member_id for one in members} - self.sticky_members
+        self.groups[group] = replace(found, members=tuple(m for m in found.members if m.member_id not in gone))
+        return {one.member_id: 0 if one.member_id in gone else int(ErrorCode.UNKNOWN_SERVER_ERROR) for one in members}
 
     async def acls(self, kinds: Collection[ResourceType]) -> frozenset[Acl]:
         await self._called("acls")

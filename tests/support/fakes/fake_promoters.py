@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from gateway.cutover.promote.rehearsal import PauseRehearsed, Rehearsal
+from gateway.cutover.write_pause.interface import Stall
 from gateway.operations.partners import GroupPlan
 from gateway.operations.records import Records
 from gateway.state.mirror_states import MirrorOperation
@@ -25,6 +27,7 @@ class FakePromoters:
     after_cutover: Mapping[int, int] = field(default_factory=dict)
     cutover: tuple[int, ...] = (7, 8, 9)
     asked: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
+    rehearsed: list[tuple[str, tuple[str, ...], float]] = field(default_factory=list)
 
     async def promote_topics(
         self, link: str, topics: Sequence[str], force: bool, then_reverse: ThenReverse = ThenReverse.NO
@@ -56,6 +59,16 @@ class FakeTopicPromoter:
         return await self.shared.promote_topics(link, topics, force, *then)
 
     async def check(self, link: str, topics: Sequence[str], *, force: bool = False) -> None:
+        if self.shared.refusal is not None:
+            raise self.shared.refusal
+
+    async def rehearse(self, link: str, topics: Sequence[str], bound_s: float = 0.0) -> Rehearsal:
+        await self.check_rehearsal(link, topics)
+        self.shared.rehearsed.append((link, tuple(topics), bound_s))
+        pause = PauseRehearsed(0.05, (Stall("app", "10.0.0.7", 0.04),), 1, ())
+        return Rehearsal(topics=topics, given_up="", bound_s=bound_s or 5.0, pause=pause)
+
+    async def check_rehearsal(self, link: str, topics: Sequence[str]) -> None:
         if self.shared.refusal is not None:
             raise self.shared.refusal
 

@@ -43,8 +43,16 @@ class World:
     """
 
     def __init__(
-        self, gateways: int, faults: int, writes: int = 1, limits: PromoteLimits = LIMITS, *, unended: bool = False
+        self,
+        gateways: int,
+        faults: int,
+        writes: int = 1,
+        limits: PromoteLimits = LIMITS,
+        *,
+        unended: bool = False,
+        rehearses: bool = False,
     ) -> None:
+        self.rehearses = rehearses
         self.limits = limits
         self.state = MirrorState.ACTIVE
         self.epoch = 0
@@ -65,7 +73,7 @@ class World:
         self.tells_log_ends = True
         self.budget = {"write": writes, **FAULTS}
         self.faults = faults
-        self.memory = PromoteMemory([TOPIC])
+        self.memory = PromoteMemory([TOPIC], rehearses=rehearses)
         self.earliest_pause = 0
         self.reading: tuple[int, int] | None = None  # asked at, position then
         self.unended = self.tells_apart = unended
@@ -233,7 +241,7 @@ class World:
         self.in_flight[0] = self.unknown[0] = 0
         if self.committed:
             self.state, self.committed = MirrorState.STOPPED, False
-        self.memory = PromoteMemory([TOPIC])
+        self.memory = self._of_a_successor()
         self.earliest_pause = self.now + int(self.limits.unknown_grace_s)
         self.reading, self.sampled, self.asked = None, None, frozenset()
         self.engine = self.state is not MirrorState.STOPPED
@@ -326,9 +334,16 @@ class World:
 
     def _succeed(self) -> None:
         """The leader is gone. Another one leads, takes the partition over, and goes on with what it finds."""
-        self.memory = PromoteMemory([TOPIC])
+        self.memory = self._of_a_successor()
         self.here = self.leaving = False
         self.done = self.state is MirrorState.ACTIVE
+
+    def _of_a_successor(self) -> PromoteMemory:
+        """The record says that it was a rehearsal: it is given up (`promoter.py`)."""
+        memory = PromoteMemory([TOPIC], rehearses=self.rehearses)
+        if self.rehearses:
+            memory.give_up("the rehearsal was interrupted")
+        return memory
 
     def _do_mark_pending(self, reason: str, outcome: str) -> None:
         self.state, self.epoch = MirrorState.PENDING_STOPPED, self.epoch + 1

@@ -147,7 +147,11 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
         "offset_sync": "see below",
         "unknown": _WORDS,
     },
-    MemberData: {"client_id": _NAME, "host": _NAME, "topics": _NAME},
+    MemberData: {
+        **dict.fromkeys(("client_id", "host", "topics", "member_id", "instance_id"), _NAME),
+        "waits": "of one member; `group_held_members` has how many wait",
+        "session_timeout_ms": _GIVEN,
+    },
     WaiterData: {
         "client_id": _NAME,
         "host": _NAME,

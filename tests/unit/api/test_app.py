@@ -108,7 +108,17 @@ async def test_groups_with_names_of_all_kinds(api, plane):
     plane.gates.wait(Waiter(name, Identity("10.0.0.2", "new"), since=0.0), lambda: None)
     group = (await api.get(path)).json()
     assert (group["group"], group["state"], group["source_state"]) == (name, "ACTIVE", "Stable")
-    assert group["members"] == [{"client_id": "app", "host": "/10.0.0.1", "topics": ["t"]}]
+    assert group["members"] == [
+        {
+            "client_id": "app",
+            "host": "/10.0.0.1",
+            "topics": ["t"],
+            "member_id": "m",
+            "instance_id": None,
+            "waits": False,
+            "session_timeout_ms": None,
+        }
+    ]
     assert [(w["client_id"], w["host"]) for w in group["waiting"]] == [("new", "10.0.0.2")]
     assert [(o["partition"], o["source_offset"], o["target_offset"]) for o in group["offsets"]] == [
         (0, 5, None),
@@ -279,9 +289,10 @@ async def test_every_route_is_described(api):
         "/v3/migrations/{migration}/readiness",
         "/v3/migrations/{migration}/report",
         "/v3/migrations/{migration}",
-        *(f"/v3/migrations/{{migration}}:{verb}" for verb in ("pause", "resume", "abort")),
+        *(f"/v3/migrations/{{migration}}:{verb}" for verb in ("pause", "resume", "abort", "rehearse")),
         "/v3/links/{link}/mirrors",
         "/v3/links/{link}/mirrors:promote",
+        "/v3/links/{link}/mirrors:rehearse-promote",
         "/v3/links/{link}/mirrors/{topic}",
         "/v3/links/{link}/mirrors/{topic}:pause",
         "/v3/links/{link}/mirrors/{topic}:resume",
@@ -293,6 +304,7 @@ async def test_every_route_is_described(api):
         "/v3/links/{link}/groups/{group}",
         "/v3/links/{link}/groups/{group}:promote",
         "/v3/links/{link}/groups/{group}:demote",
+        "/v3/links/{link}/groups/{group}:remove-members",
         "/v3/links/{link}/mirrors/{topic}/partitions/{partition}:translate",
         "/v3/status",
         "/health",

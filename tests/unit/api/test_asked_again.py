@@ -208,6 +208,12 @@ VERBS: Final[Mapping[str, Verb]] = {
         mirror,
         state(S.STOPPED),
     ),
+    "mirror promote --rehearse": Verb(
+        ("POST", "/v3/links/l/mirrors:rehearse-promote", NAMED),
+        (200, '"reached":true'),
+        "done: it is rehearsed again",
+        mirror,
+    ),
     "mirror failover": Verb(
         ("POST", f"{ONE}:failover", None), (409, "is STOPPED already"), "refused (409): it is STOPPED", mirror
     ),
@@ -255,6 +261,12 @@ VERBS: Final[Mapping[str, Verb]] = {
         "refused (409): it is ACTIVE",
         promoted_group,
     ),
+    "group remove-members": Verb(
+        ("POST", "/v3/links/l/groups/g:remove-members", None),
+        (200, '"data":[]'),
+        "done: who is out of the group stays so",
+        group,
+    ),
     "migration apply": Verb(
         ("PUT", "/v3/migrations/m", MIGRATION),
         (200, "RUNNING"),
@@ -275,6 +287,9 @@ VERBS: Final[Mapping[str, Verb]] = {
     ),
     "migration abort": Verb(
         ("POST", "/v3/migrations/m:abort", None), (409, "is ABORTED"), "refused (409): it is ABORTED", applied
+    ),
+    "migration rehearse": Verb(
+        ("POST", "/v3/migrations/m:rehearse", None), (200, '"applications"'), "done: it is rehearsed again", applied
     ),
     "migration delete": Verb(("DELETE", "/v3/migrations/m", None), (404, "no migration 'm'"), GONE, aborted_migration),
     "gateway forget": Verb(("DELETE", "/v3/gateways/b", None), (404, "has no gateway 'b'"), GONE, nothing),

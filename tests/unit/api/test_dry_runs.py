@@ -155,6 +155,7 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/mirrors:pause", {"mirror_topic_names": ["active", "paused"]}),
     ("POST", "/v3/links/l/mirrors:resume", {"mirror_topic_names": ["active", "paused"]}),
     ("POST", "/v3/links/l/mirrors:promote", {"mirror_topic_names": ["active"]}),
+    ("POST", "/v3/links/l/mirrors:rehearse-promote", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:reverse-and-start-mirror", {"mirror_topic_names": ["stopped"]}),
     ("POST", "/v3/links/l/mirrors:reverse-and-pause-mirror", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:failover", {"mirror_topic_names": ["active"]}),
@@ -166,6 +167,7 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/groups", {"group": "new"}),
     ("POST", "/v3/links/l/groups/mirrored:promote", None),
     ("POST", "/v3/links/l/groups/mirrored:demote", None),
+    ("POST", "/v3/links/l/groups/mirrored:remove-members", {"force": True}),
     ("PUT", "/v3/migrations/n", MIGRATION | {"migration": "n"}),
     (
         "PUT",
@@ -175,6 +177,7 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/migrations/running:pause", None),
     ("POST", "/v3/migrations/paused:resume", None),
     ("POST", "/v3/migrations/running:abort", None),
+    ("POST", "/v3/migrations/running:rehearse", None),
     ("DELETE", "/v3/migrations/paused", None),
     ("DELETE", "/v3/gateways/two", None),
 ]

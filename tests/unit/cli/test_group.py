@@ -97,3 +97,24 @@ def test_a_dry_run_changes_nothing(linked, run):
         ["group 'g' is ACTIVE, not PROMOTED"],
     )
     assert dict(linked.plane.store.groups) == before
+
+
+def test_members_that_did_not_leave_are_removed_when_somebody_says_so(linked, run):
+    with_group(linked)
+    run("group", "create", "g", "--link", "l")
+    assert "no member" in run("group", "remove-members", "g", "--link", "l").stderr
+
+    async def wait() -> None:
+        who = Identity("10.9.9.9", "billing")
+        linked.plane.gates.wait(Waiter("g", who, since=0.0, session_timeout_s=45.0), lambda: None)
+
+    linked.do(wait)
+    shown = run("group", "describe", "g", "--link", "l").stdout
+    assert "1 member(s) on the source did not leave" in shown
+    assert "within their session timeout (45 s)" in shown
+    row = run("group", "remove-members", "g", "--link", "l", "--dry-run").stdout.splitlines()[1]
+    assert row.split()[-5:] == ["yes", "45", "s", "would", "be"]
+    assert run("group", "remove-members", "g", "--link", "l", code=1).stderr.count("gone? Remove them")
+    assert linked.plane.source.groups["g"].members, "nobody has said yes"
+    run("group", "remove-members", "g", "--link", "l", "--yes")
+    assert not linked.plane.source.groups["g"].members

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gateway.errors import Conflict
 from tests.support.waiting import wait_until
 
 FILE = {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["orders"], "until": "mirrored"}]}
@@ -91,3 +92,23 @@ def test_ready_ends_with_1_while_something_blocks(linked, run, file):
     assert "orders" in said
     assert json.loads(run("migration", "ready", "--link", "l", "-o", "json", code=1).stdout)["applications"]
     assert "name a migration" in run("migration", "ready", code=2).stderr
+
+
+def test_a_rehearsal_says_the_pause_and_who_waited(linked, run, file):
+    run("mirror", "create", "orders", "--link", "l")
+    wait_until(lambda: "ACTIVE" in run("mirror", "list", "--link", "l").stdout)
+    assert run("mirror", "promote", "orders", "--link", "l", "--rehearse", "--dry-run").stdout == (
+        "would rehearse the promote of orders\n"
+    )
+    said = run("mirror", "promote", "orders", "--link", "l", "--rehearse", "--bound-ms", "500").stdout.splitlines()
+    assert said[0] == "rehearsed orders: writes were paused for 50 ms; nothing has changed sides"
+    assert said[2].split() == ["app", "10.0.0.7", "40"]
+    assert linked.plane.promoters.rehearsed == [("l", ("orders",), 0.5)]
+    assert (
+        "--bound-ms is of --rehearse"
+        in run("mirror", "promote", "orders", "--link", "l", "--bound-ms", "5", code=2).stderr
+    )
+    run("migration", "apply", str(file))
+    assert run("migration", "rehearse", "m").stdout.splitlines()[:2] == ["a:", said[0]]
+    linked.plane.promoters.refusal = Conflict("it is being promoted already")
+    assert "a: it is being promoted already" in run("migration", "rehearse", "m", code=1).stderr

@@ -178,3 +178,20 @@ async def test_a_group_with_a_prefix(plane):
     assert (view.record.group, view.record.source_name) == ("usa_g", "g")
     assert (await plane.service.groups.describe("l", "usa_g")).source is STABLE
     assert plane.gates.status("usa_g") is GateStatus.CLOSED
+
+
+async def test_members_that_did_not_leave_are_removed_when_they_wait_at_the_gateway(plane):
+    other = replace(STABLE.members[0], member_id="b-1", client_id="b")
+    await declared(plane, replace(STABLE, members=(*STABLE.members, other)))
+    plane.gates.wait(Waiter("g", Identity("10.0.0.9", "a"), 0.0, session_timeout_s=45.0), lambda: None)
+    (would,) = await plane.service.groups.remove_members("l", "g", [], validate_only=True)
+    assert (would.left_behind.member.member_id, would.left_behind.session_timeout_s, would.error) == ("a-1", 45.0, None)
+    with pytest.raises(Conflict, match="may be alive"):
+        await plane.service.groups.remove_members("l", "g", ["b-1"])
+    assert len(plane.source.groups["g"].members) == 2
+    (removed,) = await plane.service.groups.remove_members("l", "g", [])
+    assert (removed.left_behind.member.member_id, removed.error) == ("a-1", "")
+    assert plane.source.groups["g"].members == (other,)
+    plane.source.sticky_members = {"b-1"}
+    (refused,) = await plane.service.groups.remove_members("l", "g", ["b-1"], force=True)
+    assert refused.error == "UNKNOWN_SERVER_ERROR"

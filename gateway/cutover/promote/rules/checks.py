@@ -39,6 +39,8 @@ def check_step(snapshot: PromoteSnapshot, step: PromoteStep, limits: PromoteLimi
     Raises:
         InvariantViolated: naming the topic and the condition.
     """
+    if snapshot.rehearses and (snapshot.committing or step.kind is StepKind.PERSIST_STOPPED):
+        raise InvariantViolated("a rehearsal is about to cut over")
     if step.kind is StepKind.PERSIST_STOPPED and not snapshot.committing:
         grace = limits.grace_s
         if any(ack.unknown_outcomes for t in snapshot.topics for ack in t.acks.values()) or snapshot.departed:

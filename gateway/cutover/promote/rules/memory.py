@@ -52,8 +52,9 @@ class PromoteMemory:
     the origin's topic configs could not be read the last time; '' when they could.
     """
 
-    def __init__(self, topics: Sequence[str]) -> None:
+    def __init__(self, topics: Sequence[str], *, rehearses: bool = False) -> None:
         self.topics = tuple(topics)
+        self.rehearses = rehearses
         self.paused_at: float | None = None
         self.committing = False
         self.gave_up = ""
@@ -197,6 +198,7 @@ class PromoteMemory:
             config_error=self.config_error,
             acls_synced=self._acl_rounds.get(_all_stopped(facts), 0) <= 0,
             acl_error=self.acl_error,
+            rehearses=self.rehearses,
         )
 
     def _topic(self, facts: TopicObservations) -> TopicSnapshot:

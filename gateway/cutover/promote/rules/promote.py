@@ -52,9 +52,15 @@ ACLs. The target is told who may write the copy beside the gateways behind STOPP
 What is missing before holds nothing up for good: the sync of the link goes on, before and behind.
 
 Several topics in one snapshot are one set: paused together, cut over together, or not at all.
+
+Rehearsal. Everything up to PERSIST_STOPPED, and then what a promote does that is given up. Its records name
+`REHEARSAL` as one of their set. No topic has that name, so the set is never whole: whoever leads next, of whatever
+version, gives it up.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from gateway.cutover.promote.rules.checks import check_invariants, check_step
 from gateway.cutover.promote.rules.snapshot import (
@@ -69,6 +75,9 @@ from gateway.cutover.promote.rules.snapshot import (
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.state.records import MirrorState
 
+REHEARSAL: Final = "(rehearsal)"
+REHEARSED: Final = "rehearsed: it came to where a promote cuts over"
+"""The reason with which a rehearsal goes back that has met nothing."""
 WAIT_S = 0.1
 LOOK_AGAIN_S = 0.003  # under the write pause, where milliseconds count
 
@@ -252,7 +261,9 @@ def _under_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteSte
     if not all(_is_read(t) for t in snapshot.topics):
         again = any(t.copy is not None for t in snapshot.topics)
         return PromoteStep(StepKind.READ_COPY, _waiting_for(snapshot, limits), LOOK_AGAIN_S if again else 0.0)
-    return PromoteStep(StepKind.PERSIST_STOPPED)
+    return (
+        PromoteStep(StepKind.RESUME_WRITES, REHEARSED) if snapshot.rehearses else PromoteStep(StepKind.PERSIST_STOPPED)
+    )
 
 
 def _is_read(topic: TopicSnapshot) -> bool:

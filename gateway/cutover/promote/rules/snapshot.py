@@ -180,7 +180,7 @@ class PromoteSnapshot:
     origin's topic configs were read, or are not waited for any longer; `config_error`: why they were not read.
     `acls_synced`: the target's ACLs are what they are to be before the write pause, behind the cutover as well, or are
     not waited for any longer; `acl_error`: why they are not. `schema_gate`: what the schema gate waits for, '' when it
-    is open.
+    is open. `rehearses`: it goes back where it would cut over.
     """
 
     now: float
@@ -200,6 +200,7 @@ class PromoteSnapshot:
     acls_synced: bool = True
     acl_error: str = ""
     schema_gate: str = ""
+    rehearses: bool = False
 
     @property
     def unknown_outcomes(self) -> int:

@@ -58,13 +58,17 @@ class Waiter:
     """A client waiting at a gate. `since` is the monotonic clock in seconds.
 
     `counts`: it may read the group, and is one of those that the group is promoted for. Who may only look at a group
-    (Describe) waits as well, and is seen by nobody.
+    (Describe) waits as well, and is seen by nobody. `instance_id`: of a static member, '' of others.
+    `session_timeout_s`: as it asks for it, by which its group will count it as gone; 0 when it does not say
+    (KIP-848: the broker does).
     """
 
     group: str
     identity: Identity
     since: float
     counts: bool = True
+    instance_id: str = ""
+    session_timeout_s: float = 0.0
 
 
 class RecordedGate(NamedTuple):

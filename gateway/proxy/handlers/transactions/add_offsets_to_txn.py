@@ -1,8 +1,11 @@
 """AddOffsetsToTxn: v0-4 (its versions stop there).
 
 Behaviour: offsets are committed where the group commits: on the target once it is promoted, on the source before. In a
-transaction whose records go to the other cluster they would not be one transaction: GROUP_AUTHORIZATION_FAILED, which
-every client answers by aborting.
+transaction whose records go to the other cluster they would not be one transaction, and it is refused for good:
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED is fatal for the producer (Java, librdkafka). GROUP_AUTHORIZATION_FAILED would
+only abort the transaction, and a client that went on could commit its offsets with the next one (Java 4.3.1 remembers
+what it has not sent), or read on behind records that were never processed. An application that begins anew begins where
+its group has committed.
 """
 
 from __future__ import annotations
@@ -79,7 +82,9 @@ class AddOffsetsToTxnHandler:
         def wanted(producer: TransactionalProducer) -> Mapping[str, TopicPlacement]:
             return {name: self._groups.placement(producer, request.group_id)}
 
-        async with self._adding.add(request.transactional_id, client, session.id, wanted) as (producer, decision):
+        who = session.client_id or "", session.host
+        adding = self._adding.add(request.transactional_id, client, session.id, wanted, who)
+        async with adding as (producer, decision):
             if decision.verdict is Admission.REFUSE:
                 producer.turned_away()
                 return self._refuse_mixed(exchange, request, str(decision.side))
@@ -126,7 +131,7 @@ class AddOffsetsToTxnHandler:
             transaction_at=side,
             group=request.group_id,
         )
-        return lambda: self._reply(exchange, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return lambda: self._reply(exchange, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
     def _reply(self, exchange: Exchange, code: int) -> None:
         response = AddOffsetsToTxnResponse(

@@ -5,7 +5,9 @@ identity that the gateway has for the producer there, on the target otherwise, w
 * a topic under a write pause begins no transaction: held at most 8 s, then CONCURRENT_TRANSACTIONS, which
   every client retries; a transaction that was open before goes on
 * topics of both clusters do not fit in one transaction: TOPIC_AUTHORIZATION_FAILED for those on the other side, which
-  every client answers by aborting, and OPERATION_NOT_ATTEMPTED for the rest, as a broker answers a mixed request
+  every client answers by aborting, and OPERATION_NOT_ATTEMPTED for the rest, as a broker answers a mixed request. In
+  one that has offsets of a group in it: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which is fatal for the producer; see
+  `add_offsets_to_txn.py`
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from gateway.proxy.transactions.coordinator_calls import (
     serve,
 )
 from gateway.proxy.transactions.coordinators import Lost
+from gateway.proxy.transactions.group_sides import is_group
 from protocol.apis import ApiKey
 from protocol.codec import encode_response
 from protocol.errors import ErrorCode
@@ -92,10 +95,13 @@ class _Call:
         transactions = self._handler.transactions
         came_by = self._session.id
         await require_transactional_first(self._session, self._name)
-        async with self._handler.adding.add(self._name, self._client, came_by, self._wanted) as (producer, decision):
+        who = self._session.client_id or "", self._session.host
+        adding = self._handler.adding.add(self._name, self._client, came_by, self._wanted, who)
+        async with adding as (producer, decision):
             if decision.verdict is Admission.REFUSE:
                 producer.turned_away()
-                return lambda: self._refuse_mixed(decision)
+                has_offsets = producer.open is not None and any(map(is_group, producer.open.topics))
+                return lambda: self._refuse_mixed(decision, has_offsets)
             if decision.side == OWN:
                 return forward_own(self._session, self._exchange, producer, lambda: self._begin(producer))
             codes = await self._elsewhere(producer, decision.side)
@@ -173,13 +179,16 @@ class _Call:
             for p in partitions
         }
 
-    def _refuse_mixed(self, decision: Decision) -> None:
+    def _refuse_mixed(self, decision: Decision, has_offsets: bool) -> None:
         _log.warning(
             "a transaction over topics of both clusters was refused; promote its topics together, as one set",
             transactional_id=self._name,
             transaction_at=str(decision.side),
             elsewhere=list(decision.names),
         )
+        if has_offsets:
+            self.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return
         self._reply(self._codes(list(decision.names)))
 
     def _reply(self, codes: dict[TopicPartition, int]) -> None:

@@ -108,6 +108,15 @@ async def test_who_waits_is_told_and_forgotten_again(pair: tuple[Gateway, Gatewa
     await wait_until_async(lambda: not leader.gates.waiters("g"), 5.0)
 
 
+async def test_what_a_member_said_when_it_joined_is_told_too(pair: tuple[Gateway, Gateway]) -> None:
+    leader, follower = pair
+    for instance, timeout_s in (("pod-0", 45.0), ("", 6.0)):
+        waiter = Waiter("g", Identity("10.0.0.1", "c"), 0.0, instance_id=instance, session_timeout_s=timeout_s)
+        follower.gates.wait(waiter, lambda: None)
+    await wait_until_async(lambda: len(leader.gates.waiters("g")) == 2, 5.0)
+    assert [(w.instance_id, w.session_timeout_s) for w in leader.gates.waiters("g")] == [("pod-0", 45.0), ("", 6.0)]
+
+
 async def test_at_a_gateway_that_is_gone_nobody_waits(pair: tuple[Gateway, Gateway]) -> None:
     leader, follower = pair
     follower.gates.wait(Waiter("g", Identity("10.0.0.1", "c"), 0.0), lambda: None)

@@ -56,6 +56,7 @@ _LATER = {
     Operation.FAN_OUT,
     Operation.BOTH_WAYS,
     Operation.PROMOTE_JOINED,
+    Operation.REHEARSE,
 }  # of the seeds from FURTHER_FROM on
 
 

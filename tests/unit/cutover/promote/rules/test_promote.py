@@ -76,6 +76,21 @@ def test_the_model_bites_when_such_a_transaction_is_forgotten(monkeypatch: pytes
         search(World(1, 0, 1, unended=True))
 
 
+@pytest.mark.parametrize(("gateways", "faults", "writes"), [(1, 0, 1), (1, 1, 1), (2, 1, 0)])
+def test_every_interleaving_of_a_rehearsal_ends_as_it_began(gateways: int, faults: int, writes: int) -> None:
+    """Killed at any step, with any fault: never STOPPED, always ACTIVE again, nothing lost."""
+    states, endings = search(World(gateways, faults, writes, rehearses=True))
+    assert set(filter(None, endings)) == {MirrorState.ACTIVE}
+    assert states > 200
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_the_model_bites_when_a_rehearsal_forgets_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    decide = promote._decide
+    monkeypatch.setattr(promote, "_decide", lambda snapshot, limits: decide(replace(snapshot, rehearses=False), limits))
+    assert MirrorState.STOPPED in search(World(1, 0, 1, rehearses=True))[1]
+
+
 def _all_end_well(world: World) -> None:
     states, endings = search(world)
     assert endings[MirrorState.STOPPED]

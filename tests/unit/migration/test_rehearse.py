@@ -1,0 +1,57 @@
+"""Rehearsals of a migration's promotes: asked for, and by the file's windows."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.errors import BadRequest, Conflict
+from gateway.migration.rules.file import MigrationFile, parsed
+from tests.support.control.control_plane import Plane
+from tests.support.waiting import wait_until_async
+
+ALWAYS = [{"from": "00:00", "to": "00:00"}]
+
+
+def file(**more: object) -> MigrationFile:
+    one = {"name": "a", "topics": ["orders"], "until": "mirrored", **more}
+    other = {"name": "b", "topics": ["payments"], "until": "mirrored"}
+    return parsed({"migration": "m", "link": "l", "applications": [one, other]})
+
+
+async def mirrored(plane: Plane, **more: object) -> None:
+    await plane.with_mirror("orders")
+    await plane.with_mirror("payments")
+    await plane.service.migrations.apply(file(**more), "ann")
+
+
+def journal(plane: Plane) -> list[tuple[str, str, str, int, str]]:
+    entries = plane.store.migrations["m"].journal
+    return [(one.what, one.application, one.by, one.pause_ms, one.detail) for one in entries if "REHEARS" in one.what]
+
+
+async def test_each_application_after_the_other(plane: Plane) -> None:
+    await mirrored(plane)
+    done = await plane.service.migration_rehearsals.rehearse("m", "", "ann")
+    assert [one.application for one in done] == ["a", "b"]
+    assert plane.promoters.rehearsed == [("l", ("orders",), 0.0), ("l", ("payments",), 0.0)]
+    detail = "longest stall 40 ms: app at 10.0.0.7"
+    assert journal(plane) == [("REHEARSED", name, "ann", 50, detail) for name in ("a", "b")]
+
+
+async def test_one_that_is_refused_says_why(plane: Plane) -> None:
+    await mirrored(plane)
+    plane.promoters.refusal = Conflict("it is being promoted already")
+    (one,) = await plane.service.migration_rehearsals.rehearse("m", "a", "ann")
+    assert (one.refused, one.rehearsal) == ("it is being promoted already", None)
+    assert journal(plane) == [("REHEARSAL_GIVEN_UP", "a", "ann", -1, "it is being promoted already")]
+    with pytest.raises(BadRequest, match="no application 'z'"):
+        await plane.service.migration_rehearsals.rehearse("m", "z", "ann")
+
+
+async def test_a_window_has_one_rehearsal_whoever_leads(plane: Plane) -> None:
+    await mirrored(plane, rehearsals=ALWAYS, until="promoted", groups=["away"], windows=[], after=["b"])
+    await wait_until_async(lambda: len(journal(plane)) == 1, 30, what="a rehearsal")
+    assert journal(plane)[0][:3] == ("REHEARSED", "a", "schedule")
+    assert plane.store.migrations["m"].rehearsed.keys() == {"a"}
+    await plane.service.migration_rehearsals.run_due()
+    assert len(plane.promoters.rehearsed) == 1
