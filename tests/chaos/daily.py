@@ -11,13 +11,12 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tests.chaos.clients.producers import LibrdkafkaProducer
 from tests.chaos.conductor import LINK, MIGRATIONS, SOURCE, TARGET, Conductor
-from tests.chaos.plan import Act, Plan
+from tests.chaos.plan import Act, Plan, with_more
 
 DAILY_FROM: Final = 1_000
 DAILY: Final[Mapping[str, str]] = {
@@ -50,23 +49,13 @@ def with_daily(plan: Plan) -> Plan:
     if plan.seed < DAILY_FROM:
         return plan
     dice = random.Random(f"daily/{plan.seed}/{plan.duration_s:g}/{plan.gateways}")
-    found: list[Act] = [plan.acts[0]]
-    cycle: list[Act] = []
-    for act in plan.acts[1:]:
-        cycle.append(act)
-        if act.kind == "fail_over":  # the last one of a cycle
-            found += _among(cycle, act.what.rpartition("-")[2], dice)
-            cycle = []
-    return replace(plan, acts=(*found, *cycle))
 
+    def acts_of(number: str) -> Iterator[Act]:
+        for kind, what in DAILY.items():
+            named = dice.choice(tuple(_CONFIGS)) if kind == "alter_link" else what
+            yield Act(kind, named if kind in _ON_LINK else f"{what}-{number}", round(dice.uniform(0.5, 4.0), 2))
 
-def _among(cycle: Sequence[Act], number: str, dice: random.Random) -> list[Act]:
-    acts = list(cycle)
-    for kind, what in DAILY.items():
-        named = dice.choice(tuple(_CONFIGS)) if kind == "alter_link" else what
-        act = Act(kind, named if kind in _ON_LINK else f"{what}-{number}", round(dice.uniform(0.5, 4.0), 2))
-        acts.insert(dice.randint(0, len(acts)), act)
-    return acts
+    return with_more(plan, dice, acts_of)
 
 
 class DailyConductor(Conductor):

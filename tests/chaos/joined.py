@@ -14,15 +14,17 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.chaos.cast import EXTRA_RATE
+from gateway.devcluster import DevCluster
+from tests.chaos.cast import EXTRA_RATE, Cast
 from tests.chaos.clients.producers import LibrdkafkaProducer
 from tests.chaos.conductor import LINK, SOURCE, TARGET, Stuck
 from tests.chaos.daily import DailyConductor
 from tests.chaos.gateways import GatewayNode, Operator
-from tests.chaos.plan import Act, Aim, Plan
+from tests.chaos.lab import Lab
+from tests.chaos.plan import Act, Aim, Plan, with_more
 from tests.chaos.ways import THIRD, Way
 from tests.support.brokers.logs import create_topic
 from tests.support.clients.recorder import Recorder
@@ -43,23 +45,15 @@ def with_joined(plan: Plan) -> Plan:
     if plan.seed < JOINED_FROM:
         return plan
     dice = random.Random(f"joined/{plan.seed}/{plan.duration_s:g}/{plan.gateways}")
-    found: list[Act] = [plan.acts[0]]
-    cycle: list[Act] = []
-    for act in plan.acts[1:]:
-        cycle.append(act)
-        if act.kind == "fail_over":  # the last one of a cycle
-            for kind, name in JOINED.items():
-                aim = dice.choice(_AIMS)
-                joined = Act(
-                    kind,
-                    f"{name}-{act.what.rpartition('-')[2]}",
-                    round(dice.uniform(0.5, 2.0), 2),
-                    aim=Aim(aim, round(dice.uniform(0.0, 0.5), 3)) if aim else None,
-                )
-                cycle.insert(dice.randint(0, len(cycle)), joined)
-            found += cycle
-            cycle = []
-    return replace(plan, acts=(*found, *cycle))
+
+    def acts_of(number: str) -> Iterator[Act]:
+        for kind, name in JOINED.items():
+            struck = dice.choice(_AIMS)
+            pause_s = round(dice.uniform(0.5, 2.0), 2)
+            aim = Aim(struck, round(dice.uniform(0.0, 0.5), 3)) if struck else None
+            yield Act(kind, f"{name}-{number}", pause_s, aim=aim)
+
+    return with_more(plan, dice, acts_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +85,7 @@ class JoinedConductor(DailyConductor):
 
     worth: Mapping[str, int] = {**DailyConductor.worth, "aggregate": 2, "chain": 2, "fan_out": 1, "both_ways": 1}
 
-    def __init__(self, plan: Plan, lab: Any, cast: Any, aside: Recorder) -> None:
+    def __init__(self, plan: Plan, lab: Lab, cast: Cast, aside: Recorder) -> None:
         super().__init__(plan, lab, cast)
         self.ways: list[Way] = []
         self.sites: list[Site] = []  # whose links it has made
@@ -192,7 +186,7 @@ class JoinedConductor(DailyConductor):
     # -- parts -------------------------------------------------------------------------------------------------
 
     @property
-    def _third(self) -> Any:
+    def _third(self) -> DevCluster:
         assert self._lab.third is not None
         return self._lab.third
 

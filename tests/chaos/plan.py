@@ -8,6 +8,7 @@ order and no times: each step begins a while after the one before has ended.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -221,6 +222,24 @@ def _lane(
         )
         at_s += hold_s + extra_s + dice.uniform(1.5, 7.0)
     return found
+
+
+def with_more(plan: Plan, dice: random.Random, acts_of: Callable[[str], Iterable[Act]]) -> Plan:
+    """The plan with more acts in each cycle, at random places.
+
+    Args:
+        acts_of: the acts of the cycle with this number. They are drawn one by one, each before its place.
+    """
+    found: list[Act] = [plan.acts[0]]
+    cycle: list[Act] = []
+    for act in plan.acts[1:]:
+        cycle.append(act)
+        if act.kind == "fail_over":  # the last one of a cycle
+            for more in acts_of(act.what.rpartition("-")[2]):
+                cycle.insert(dice.randint(0, len(cycle)), more)
+            found += cycle
+            cycle = []
+    return replace(plan, acts=(*found, *cycle))
 
 
 def is_quiet(at_s: float) -> bool:

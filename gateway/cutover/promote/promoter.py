@@ -119,9 +119,8 @@ class TopicPromoter:
             timer = asyncio.get_running_loop().call_later(
                 BEFORE_PAUSE_S, lambda: run.end(f"{late}: {run.waiting_for}" if run.waiting_for else late)
             )
-            self._running.update(dict.fromkeys([(link, name) for name in names], run))
             try:
-                await run.run()
+                await self._go(run, link, names)
             except Conflict as exc:  # it always ends so
                 given_up = "" if str(exc) == REHEARSED else str(exc)
             else:
@@ -243,11 +242,15 @@ class TopicPromoter:
         rehearsed: bool = False,
     ) -> None:
         """`rehearsed`: it is the rest of a rehearsal, and given up for `reason`."""
-        keys = [(link, name) for name in names]
-        self._require_not_barred(keys)
         run = PromoteRun(self._tools, link, names, operation, then_reverse, rehearses=rehearsed)
         if reason:
             run.end(reason)
+        await self._go(run, link, names)
+
+    async def _go(self, run: PromoteRun, link: str, names: tuple[str, ...]) -> None:
+        """Carry out a run of topics that are claimed, unless something has come to pass while they were checked."""
+        keys = [(link, name) for name in names]
+        self._require_not_barred(keys)
         if self._leaving:
             run.leave(self._leaving)
         self._running.update(dict.fromkeys(keys, run))

@@ -124,3 +124,24 @@ async def test_what_cannot_be_promoted_is_not_rehearsed(scene: TopicScene) -> No
     with pytest.raises(WrongState, match="resume it first"):
         await scene.promoter.rehearse("l", ["orders"])
     assert scene.forwarder.paused == []
+
+
+async def test_a_failover_that_comes_while_it_is_checked_goes_first(
+    scene: TopicScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever fails a topic over relies on it: what has not begun by then does not begin any more."""
+    checked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def check(*_: object) -> None:
+        checked.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(scene.promoter, "_check_partitions", check)
+    rehearsal = asyncio.create_task(scene.promoter.rehearse("l", ["orders"]))
+    await checked.wait()
+    async with scene.promoter.without("l", "orders"):
+        go_on.set()
+        assert "is being failed over" in (await rehearsal).given_up
+    assert (await rehearsal).pause is None
+    assert scene.forwarder.paused == []
+    assert scene.record.state is MirrorState.ACTIVE
