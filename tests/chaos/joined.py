@@ -240,11 +240,11 @@ class JoinedConductor(DailyConductor):
             self._promoted(far, topic)
 
     def _refused(self, site: Site, topic: str) -> None:
-        """The end of a chain, before its beginning is promoted."""
+        """The end of a chain, before its beginning is promoted: with force people would say that it is."""
         told: list[str] = []
 
         def ask() -> None:
-            self._say(site, "POST", f"{site.path}:promote", {"mirror_topic_names": [topic], "force": True})
+            self._say(site, "POST", f"{site.path}:promote", {"mirror_topic_names": [topic]})
             told.append(str(self._said))
             if 200 <= self._said[0] < 300:
                 raise Stuck(f"what is not safe was begun: {self._said}")

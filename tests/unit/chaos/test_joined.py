@@ -51,7 +51,7 @@ class Gateways(Fleet):
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         if path.endswith("mirrors:promote") and self._before is not None:
             (topic,) = body["mirror_topic_names"]
-            if topic.startswith("chained") and self._before.mirrors[topic] != "STOPPED":
+            if topic.startswith("chained") and not body.get("force") and self._before.mirrors[topic] != "STOPPED":
                 self.refused.append(topic)
                 return 409, {"message": NOT_PROMOTED_YET}
         return super().ask(method, path, body)
