@@ -18,8 +18,9 @@ from gateway.fleet.rules.assignment import (
 )
 from gateway.fleet.rules.group import FleetGroupState, MembershipPhase
 from gateway.fleet.rules.membership import Gateway, steps_back
-from gateway.kafka.cluster import Cluster
+from gateway.kafka.cluster import CONTROL_LANE, Cluster
 from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.kafka.connection.pool import Lane
 from gateway.kafka.routed import on_coordinator
 from gateway.transport.host import boot_clock
 from protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
@@ -30,6 +31,7 @@ HEARTBEAT_S = 0.3  # how late a member learns of a rebalance
 _ALONE_S = 1.0  # the same for a gateway that has nobody to hand over to, or to take over from
 _AGAIN_S = 0.3
 _JOIN_S = 3 * (REBALANCE_MS / 1000 + 2)  # a try has a third of it, and may have to wait for everybody else
+_LEAVE_LANE = "leave"
 _CAP = 4  # JoinGroup and SyncGroup from 5 on ask for what is not used here
 _log = structlog.get_logger("lockgate.fleet")
 
@@ -38,7 +40,9 @@ class FleetGroup:
     """One member of the fleet's group.
 
     Args:
-        cluster: one of its own: a JoinGroup holds up everything behind it on its connection.
+        cluster: one of its own: a JoinGroup holds up everything behind it on its connection. What ends a membership
+            has yet another one: a member that is gone, and whose JoinGroup is answered later, would hold up a
+            generation, or be counted in it.
         describe: this gateway as it is now.
         assign: called when this member leads; what it returns goes to every member. It writes the registry first.
         assigned: told each assignment, and None when the group has forgotten this gateway.
@@ -163,9 +167,13 @@ class FleetGroup:
     async def _say_goodbye(self, member_id: str) -> None:
         if member_id:
             members = [LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None)]
-            await self._ask(LeaveGroupRequest(group_id=self._group, member_id=member_id, members=members), 5.0)
+            request = LeaveGroupRequest(group_id=self._group, member_id=member_id, members=members)
+            await self._ask(request, 5.0, _LEAVE_LANE)
 
-    async def _ask(self, request: Any, timeout_s: float) -> Any:
-        return await on_coordinator(
-            self._cluster, self._group, request, lambda answer: (answer.error_code,), cap=_CAP, timeout_s=timeout_s
-        )
+    async def _ask(self, request: Any, timeout_s: float, lane: Lane = CONTROL_LANE) -> Any:
+        cluster, group = self._cluster, self._group
+        return await on_coordinator(cluster, group, request, _codes, cap=_CAP, timeout_s=timeout_s, lane=lane)
+
+
+def _codes(answer: Any) -> tuple[int]:
+    return (answer.error_code,)

@@ -24,8 +24,8 @@ from gateway.fleet.rules.membership import (
     newest,
     predecessor,
 )
-from gateway.state.codec import Record
-from gateway.state.gateway_records import OLDER, FleetRecord, GatewayRecord
+from gateway.state.codec import Record, key_of
+from gateway.state.gateway_records import DEPARTED, OLDER, FleetRecord, GatewayRecord
 from gateway.state.store import StateStore
 
 _DEPARTURES = 100
@@ -63,8 +63,7 @@ class FleetRegistry:
         # Who comes and who goes, one after the other: a delete that a slow target has not answered yet would else take
         # out a gateway that was found in the registry meanwhile, and admitted because of that.
         self._changing = asyncio.Lock()
-        self._goodbyes: set[tuple[str, str]] = set()  # name, incarnation
-        self._present: frozenset[tuple[str, str]] = frozenset()  # likewise: in the present generation
+        self._present: frozenset[tuple[str, str]] = frozenset()  # in the present generation: name, incarnation
         self._members: Mapping[str, str] = {}
         self._departed: deque[tuple[float, str]] = deque(maxlen=_DEPARTURES)
         self.silent: frozenset[str] = frozenset()
@@ -92,7 +91,8 @@ class FleetRegistry:
             await self._store.resolve_outcome()
             self._present = frozenset((gateway.name, gateway.incarnation) for gateway in members.values())
             registered = {name: record.incarnation for name, record in self._store.gateways.items()}
-            kept = newest(members, registered, self._older() | self._dead_here(members))
+            departed = self._departed_of(members)
+            kept = newest(members, registered, self._older() | self._dead_here(members) | departed)
             dropped: dict[str, list[str]] = {}
             for member_id, gateway in members.items():
                 if member_id not in kept:
@@ -102,7 +102,7 @@ class FleetRegistry:
                 {
                     member_id: gateway
                     for member_id, gateway in kept.items()
-                    if (gateway.name, gateway.incarnation) not in self._goodbyes
+                    if (gateway.name, gateway.incarnation) not in departed
                 },
                 dropped,
             )
@@ -124,6 +124,13 @@ class FleetRegistry:
             if one.name == self._me and one.incarnation != self._incarnation and one.place and one.place in mine
         }
 
+    def _departed_of(self, members: Mapping[str, Gateway]) -> set[tuple[str, str]]:
+        """Who of them has said good-bye, to whichever leader: one that ended while the group was changing may be
+        counted in its next generation, and nobody would ever hear it say so again."""
+        record = self._store.fleet
+        departed = () if record is None else record.departed
+        return {(one.name, one.incarnation) for one in members.values() if one.incarnation in departed}
+
     async def _admit(self, members: Mapping[str, Gateway], dropped: Mapping[str, Collection[str]]) -> None:
         registry = {name: _registered(record) for name, record in self._store.gateways.items()}
         admission = admit(members.values(), registry)
@@ -134,7 +141,7 @@ class FleetRegistry:
         aged = (_aged(record, known.get(name), dropped.get(name, ())) for name, record in named.items())
         records: list[Record] = [record for record in aged if record != known.get(record.name)]
         records += [_succeeded(self._store.gateways[old.name]) for old in admission.succeeded]
-        if not self._store.secret:
+        if self._store.fleet is None:
             records.append(FleetRecord(self._new_secret()))
         if records:
             await self._store.put(*records)
@@ -154,8 +161,6 @@ class FleetRegistry:
         """
         async with self._changing:
             await self._forget(name, why, incarnation)
-            if incarnation:
-                self._goodbyes.add((name, incarnation))
 
     async def forget_absent(self, name: str, why: str) -> None:
         """The same on somebody's word. Raises as `forget`, and Conflict when the gateway is heard: it may write."""
@@ -177,7 +182,13 @@ class FleetRegistry:
             record = self._store.gateways.get(name)
         if record is None:
             raise NotFound(f"the fleet has no gateway '{name}'")
-        await self._store.delete(record)
+        fleet = self._store.fleet
+        if incarnation and fleet is not None:
+            departed = replace(fleet, departed=(incarnation, *fleet.departed)[:DEPARTED])
+            changes = [(key_of(record), None), (key_of(fleet), departed)]
+            await self._store.write(changes, self._store.unchanged([record, fleet]))
+        else:
+            await self._store.delete(record)
         self._members = {other: member_id for other, member_id in self._members.items() if other != name}
         self._has_departed(name, why)
         self._look()

@@ -205,14 +205,20 @@ class Cluster:
             self.clients.drop(lanes, reason)
 
     async def request(
-        self, message: Any, node_id: int | None = None, cap: int | None = None, timeout_s: float | None = None
+        self,
+        message: Any,
+        node_id: int | None = None,
+        cap: int | None = None,
+        timeout_s: float | None = None,
+        lane: Lane = CONTROL_LANE,
     ) -> Any:
-        """Send a message on the control lane and return the decoded response.
+        """Send a message and return the decoded response.
 
         Args:
             node_id: the broker to ask. None for any: then another one is asked when a connection fails, so the
                 request must be one that may be carried out twice.
             cap: highest version to use.
+            lane: the connection to use, where `node_id` says whose.
 
         Raises:
             ClusterUnavailable: no answer within the deadline; outcome unknown if it was sent.
@@ -220,7 +226,7 @@ class Cluster:
         """
         deadline = asyncio.get_running_loop().time() + self._deadline_s(timeout_s)
         if node_id is not None:
-            return await self._request_once(message, node_id, cap, deadline)
+            return await self._request_once(message, node_id, cap, deadline, lane)
         failed: set[int] = set()
         while True:
             node = await self._any_node(failed, deadline)
@@ -259,9 +265,11 @@ class Cluster:
         """The transactional id has moved: ask again next time."""
         self._coordinators.forget(transactional_id, TRANSACTION)
 
-    async def _request_once(self, message: Any, node_id: int, cap: int | None, deadline: float) -> Any:
+    async def _request_once(
+        self, message: Any, node_id: int, cap: int | None, deadline: float, lane: Lane = CONTROL_LANE
+    ) -> Any:
         loop = asyncio.get_running_loop()
-        connection = await self.connection(node_id, CONTROL_LANE, deadline - loop.time())
+        connection = await self.connection(node_id, lane, deadline - loop.time())
         return await connection.request(message, cap=cap, timeout_s=max(0.001, deadline - loop.time()))
 
     async def _any_node(self, failed: set[int], deadline: float) -> int:

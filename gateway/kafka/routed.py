@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
-from gateway.kafka.cluster import Cluster
+from gateway.kafka.cluster import CONTROL_LANE, Cluster
 from gateway.kafka.connection.errors import ClusterUnavailable, NetError, PartitionErrors
+from gateway.kafka.connection.pool import Lane
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.transport.backoff import Backoff
 from protocol.errors import ErrorCode, error_name, is_retriable
@@ -156,6 +157,7 @@ async def on_coordinator(
     *,
     cap: int | None = None,
     timeout_s: float | None = None,
+    lane: Lane = CONTROL_LANE,
 ) -> Any:
     """Send a request to a group's coordinator, again when it has moved or is loading.
 
@@ -163,6 +165,7 @@ async def on_coordinator(
 
     Args:
         codes: response -> the error codes in it.
+        lane: the connection to use; what is behind a JoinGroup on one is held up as long as that is.
 
     Returns:
         The response; its error codes are 0 or such as no further try can mend.
@@ -179,7 +182,7 @@ async def on_coordinator(
         try:
             node = await cluster.coordinator(group, timeout_s=remaining_s)
             try_s = min(max(0.001, deadline - loop.time()), max(1.0, total_s / 3))
-            response = await cluster.request(message, node_id=node, cap=cap, timeout_s=try_s)
+            response = await cluster.request(message, node_id=node, cap=cap, timeout_s=try_s, lane=lane)
         except ClusterUnavailable as exc:
             failure, moved = exc, True
         else:

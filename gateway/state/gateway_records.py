@@ -7,6 +7,7 @@ from typing import Final
 
 SECRET_BYTES: Final = 32
 OLDER: Final = 20  # more than processes of one name can begin and die within a session of the group
+DEPARTED: Final = 100  # likewise of gateways that stop in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class GatewayRecord:
 
 @dataclass(frozen=True, slots=True)
 class FleetRecord:
-    """What the gateways of a fleet share. `secret`: by which they know one another, encrypted where they have a key."""
+    """What the gateways of a fleet share.
+
+    `secret`: by which they know one another, encrypted where they have a key. `departed`: incarnations that said that
+    they write nothing more, the latest first, at most `DEPARTED`: the group may count them yet.
+    """
 
     secret: str
+    departed: tuple[str, ...] = ()

@@ -162,7 +162,7 @@ class StateStore(StateViews):
         Raises:
             StoreConflict: they are not.
         """
-        await self.write([(key_of(record), None) for record in records], self._unchanged(records, guard))
+        await self.write([(key_of(record), None) for record in records], self.unchanged(records, guard))
 
     async def replace(self, old: Record, new: Record, guard: Callable[[], None] = lambda: None) -> None:
         """Compare and set: write `new` if `old` is still what is stored under its key. `guard` and errors as `put`.
@@ -170,9 +170,11 @@ class StateStore(StateViews):
         Raises:
             StoreConflict: it is not.
         """
-        await self.put(new, guard=self._unchanged([old], guard))
+        await self.put(new, guard=self.unchanged([old], guard))
 
-    def _unchanged(self, records: Iterable[Record], guard: Callable[[], None]) -> Callable[[], None]:
+    def unchanged(self, records: Iterable[Record], guard: Callable[[], None] = lambda: None) -> Callable[[], None]:
+        """A guard of `write`: raises StoreConflict when one of the records is not what is stored. `guard` is first."""
+
         def unchanged() -> None:
             guard()
             for record in records:

@@ -99,10 +99,15 @@ class StateViews:
         self._subscribers: list[Callable[[], None]] = []
 
     @property
+    def fleet(self) -> FleetRecord | None:
+        """What the gateways share; None before the first of them was admitted."""
+        record = self._records.get("fleet")
+        return record if isinstance(record, FleetRecord) else None
+
+    @property
     def secret(self) -> str:
         """What the gateways of the fleet know one another by."""
-        record = self._records.get("fleet")
-        return record.secret if isinstance(record, FleetRecord) else ""
+        return "" if self.fleet is None else self.fleet.secret
 
     def get(self, key: str) -> Record | None:
         """The record of a key."""

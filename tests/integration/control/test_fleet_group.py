@@ -137,3 +137,16 @@ async def test_one_that_leaves_in_order_is_missed_at_once(fleet: dict[str, Membe
     await fleet["side"].group.leave()
     assert not fleet["side"].leased
     await together([fleet["one"], fleet["two"]])
+
+
+async def test_one_that_leaves_while_the_group_waits_for_another_is_gone_at_once(fleet: dict[str, Member]) -> None:
+    """Its JoinGroup waits for one that was killed; the good-bye must not wait behind it, or nobody would send it."""
+    await together(list(fleet.values()))
+    await fleet["two"].stop()  # without a word, as if it were killed
+    fleet["one"].group.rebalance()
+    await wait_until_async(lambda: fleet["one"].state.phase is MembershipPhase.JOIN, 10.0, what="a JoinGroup")
+    await wait_until_async(lambda: fleet["side"].state.phase is MembershipPhase.JOIN, 10.0, what="the other's, too")
+    async with asyncio.timeout(2.0):
+        await fleet["one"].stop()
+        await fleet["one"].group.leave()
+    await together([fleet["side"]])

@@ -11,7 +11,7 @@ from gateway.fleet.registry import FleetRegistry
 from gateway.fleet.rules.leases import presumable_after
 from gateway.fleet.rules.membership import Gateway, Role
 from gateway.state.errors import StoreError, StoreUncertain
-from gateway.state.gateway_records import OLDER
+from gateway.state.gateway_records import DEPARTED, OLDER
 from tests.support.control.control_plane import Plane
 
 LEASE_S = 60.0
@@ -220,6 +220,28 @@ async def test_one_that_stops_in_order_is_waited_for_no_more(book: Book) -> None
     assert book.registry.required() == set(book.plane.store.gateways) == {"a"}
     await book.generation("a", "b", incarnation="2")
     assert book.registry.required() == {"a", "b"}
+
+
+async def test_the_next_leader_does_not_wait_for_one_that_stopped_in_order(book: Book) -> None:
+    """The group counts it for as long as its session, and nobody would hear it say good-bye again."""
+    await book.generation("a", "b")
+    await book.registry.forget("b", "it stops in order", incarnation="1")
+    after = Book(book.plane)
+    await after.generation("a", "b")
+    await after.generation("a")
+    assert after.registry.required() == {"a"}
+    assert after.registry.lost() == ""
+    assert await after.members(member("a"), member("b"), member("b", "0")) == {("a", "1"), ("b", "0")}, "it is alive"
+    assert book.plane.store.secret == "s"
+
+
+async def test_no_more_goodbyes_are_kept_than_a_session_can_see(book: Book) -> None:
+    for number in range(DEPARTED + 5):
+        await book.members(member("a"), member("b", f"{number}"))
+        await book.registry.forget("b", "it stops in order", incarnation=f"{number}")
+    fleet = book.plane.store.fleet
+    assert fleet is not None
+    assert fleet.departed == tuple(f"{one}" for one in range(DEPARTED + 4, 4, -1))
 
 
 @pytest.mark.parametrize("first", ["forget", "admit"])
