@@ -6,25 +6,12 @@ from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI
 
-from gateway.api import (
-    candidates,
-    catch_up,
-    confluent,
-    errors,
-    failbacks,
-    gateways,
-    groups,
-    link_access,
-    link_configs,
-    link_schemas,
-    link_users,
-    links,
-    migrations,
-    mirror_changes,
-    mirrors,
-    status,
-)
+from gateway.api import confluent, errors, gateways, status
 from gateway.api.gateways import GatewaysView
+from gateway.api.groups import groups
+from gateway.api.links import link_access, link_configs, link_schemas, link_users, links
+from gateway.api.migrations import migrations
+from gateway.api.mirrors import candidates, catch_up, failbacks, mirror_changes, mirrors
 from gateway.api.plane import Plane
 from gateway.api.status import MetricsText
 from gateway.version import VERSION

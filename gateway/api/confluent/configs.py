@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 
 from gateway.api.confluent.link_models import AlterConfigsRequest, LinkConfigData, LinkConfigDataList
 from gateway.api.confluent.resource import ListMetadata, address, make_router
-from gateway.api.link_config_models import ConfigValue
+from gateway.api.links.link_config_models import ConfigValue
 from gateway.api.plane import Plane
 from gateway.errors import BadRequest
 from gateway.links.rules.update import ConfigChange, ConfigOperation

@@ -41,7 +41,9 @@ class StoredSecrets:
         if not isinstance(old, FleetRecord) or not self._secrets.is_outdated_fleet(old.secret) or self._why_not():
             return
         try:
-            await self._store.replace(old, replace(old, secret=self._secrets.sealed_fleet(self._token_hex(SECRET_BYTES))))
+            await self._store.replace(
+                old, replace(old, secret=self._secrets.sealed_fleet(self._token_hex(SECRET_BYTES)))
+            )
         except StoreError:
             return  # looked at again
         _log.info("the fleet has a new secret, which is encrypted")

@@ -11,12 +11,12 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from gateway.api.candidates import CandidateList
 from gateway.api.gateways import GatewayData
-from gateway.api.group_models import GroupData, MemberData, OffsetData, OffsetSyncData, WaiterData
-from gateway.api.link_config_models import LinkTaskData
-from gateway.api.link_models import LinkData
-from gateway.api.mirror_models import CatchUpData, ClientsNotMigratedData, MirrorData, MirrorLag, ProvenanceData
+from gateway.api.groups.group_models import GroupData, MemberData, OffsetData, OffsetSyncData, WaiterData
+from gateway.api.links.link_config_models import LinkTaskData
+from gateway.api.links.link_models import LinkData
+from gateway.api.mirrors.candidates import CandidateList
+from gateway.api.mirrors.mirror_models import CatchUpData, ClientsNotMigratedData, MirrorData, MirrorLag, ProvenanceData
 
 _NAME: Final = "a name; a label of the others"
 _WORDS: Final = "words; what they are about has a metric"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.api.catch_up_models import JobPlanData, PlannedMirror
+from gateway.api.mirrors.catch_up_models import JobPlanData, PlannedMirror
 from gateway.jobs.link_plan import LinkPlan
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import (

@@ -87,7 +87,7 @@ _NOT_STORED = {  # they make a record to think with, of a time before, or one th
     "cutover/failback/rules/failback_promote.py:as_promote",
     "groups/dry_runs.py:promote_plan",
     "mirror/offset_map/rules/periods.py:before",
-    "api/catch_up_models.py:of",
+    "api/mirrors/catch_up_models.py:of",
     "jobs/link_plan.py:_record",
 }
 _MIGRATIONS = {  # records of migrations have states of their own

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.api.mirror_models import MirrorData
+from gateway.api.mirrors.mirror_models import MirrorData
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.errors import Conflict, NotFound, TargetUnreachable
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable

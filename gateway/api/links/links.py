@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from gateway.api.link_config_models import DeletePlanData
-from gateway.api.link_models import CreateLink, LinkData, LinkList
+from gateway.api.links.link_config_models import DeletePlanData
+from gateway.api.links.link_models import CreateLink, LinkData, LinkList
 from gateway.api.plane import Plane
 from gateway.errors import BadRequest
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from gateway.api import schema_models
 from gateway.api.app import create_app
+from gateway.api.links import schema_models
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import Plane
 from tests.support.registries.registry_pair import RegistryPair

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from gateway.api.mirror_models import UpstreamData
+from gateway.api.mirrors.mirror_models import UpstreamData
 from gateway.api.models import Body
 from gateway.mirror.rules.period import period_of
 from gateway.operations.secrets.rules.references import shown

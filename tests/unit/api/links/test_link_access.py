@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from gateway.api import access_models
 from gateway.api.app import create_app
+from gateway.api.links import access_models
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import Plane

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter
 
-from gateway.api.failback_models import (
+from gateway.api.mirrors.failback_models import (
     FailoverPlanData,
     FailoverPlanList,
     MirrorNames,
@@ -20,7 +20,7 @@ from gateway.api.failback_models import (
     ReversePlanData,
     ReversePlanList,
 )
-from gateway.api.mirror_models import MirrorData, MirrorList
+from gateway.api.mirrors.mirror_models import MirrorData, MirrorList
 from gateway.api.models import ForceOption, ValidateOnly
 from gateway.api.plane import Plane
 from gateway.control_plane import ControlService

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from gateway.api.group_models import CreateGroup, GroupData, GroupList, RemovedMembers, RemoveMembers
-from gateway.api.group_plan_models import GroupPlanData
+from gateway.api.groups.group_models import CreateGroup, GroupData, GroupList, RemovedMembers, RemoveMembers
+from gateway.api.groups.group_plan_models import GroupPlanData
 from gateway.api.models import ForceOption, ValidateOnly
 from gateway.api.plane import Plane
 

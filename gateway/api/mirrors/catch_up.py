@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from gateway.api.catch_up_models import JobPlanData, ReportCatchUp
+from gateway.api.mirrors.catch_up_models import JobPlanData, ReportCatchUp
 from gateway.api.plane import Plane
 
 

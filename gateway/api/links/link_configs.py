@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from gateway.api.link_config_models import AlterConfigs, ConfigValue, LinkConfigData, LinkConfigList, LinkTaskList
-from gateway.api.link_models import LinkData
+from gateway.api.links.link_config_models import AlterConfigs, ConfigValue, LinkConfigData, LinkConfigList, LinkTaskList
+from gateway.api.links.link_models import LinkData
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
 from gateway.links.rules.update import ConfigChange, ConfigOperation

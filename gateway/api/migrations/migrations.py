@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from gateway.api.access.roles import CALLER, NOBODY, Caller
-from gateway.api.discovery_models import DiscoveryData
-from gateway.api.migration_models import MigrationData, MigrationItem, MigrationList
+from gateway.api.migrations.discovery_models import DiscoveryData
+from gateway.api.migrations.migration_models import MigrationData, MigrationItem, MigrationList
+from gateway.api.migrations.readiness_models import ReadinessData
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
-from gateway.api.readiness_models import ReadinessData
 from gateway.api.rehearsal_models import ApplicationRehearsal, MigrationRehearsalData, RehearsalData
 from gateway.errors import BadRequest
 from gateway.migration.rules.file import MigrationFile

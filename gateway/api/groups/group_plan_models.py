@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from gateway.api.group_models import OffsetData
+from gateway.api.groups.group_models import OffsetData
 from gateway.operations.partners import GroupPlan
 
 

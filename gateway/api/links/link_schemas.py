@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from gateway.api.links.schema_models import (
+    PromoteSchemas,
+    SchemaCheckData,
+    SchemaPlanData,
+    SchemaSubjectList,
+    SyncSchemas,
+)
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
-from gateway.api.schema_models import PromoteSchemas, SchemaCheckData, SchemaPlanData, SchemaSubjectList, SyncSchemas
 
 
 def router(plane: Plane) -> APIRouter:

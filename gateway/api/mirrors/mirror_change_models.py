@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from gateway.api.mirror_models import ClientsNotMigratedData
+from gateway.api.mirrors.mirror_models import ClientsNotMigratedData
 from gateway.api.models import Body
 from gateway.state.records import TransitionError
 from gateway.topics.delete import DeletionPlan

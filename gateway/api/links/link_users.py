@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from gateway.access.rules.quotas import QuotaOptions
+from gateway.api.links.user_models import ApplyQuotas, ApplyUsers, QuotaPlanData, UserPlanData, factors_of
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
-from gateway.api.user_models import ApplyQuotas, ApplyUsers, QuotaPlanData, UserPlanData, factors_of
 from gateway.errors import BadRequest
 
 Patterns = Annotated[

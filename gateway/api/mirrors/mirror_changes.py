@@ -8,14 +8,14 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
-from gateway.api.mirror_change_models import (
+from gateway.api.mirrors.mirror_change_models import (
     DeletionPlanData,
     RepairMirror,
     RepairPlanData,
     TransitionErrorData,
     TransitionErrorList,
 )
-from gateway.api.mirror_models import MirrorData
+from gateway.api.mirrors.mirror_models import MirrorData
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
 from gateway.topics.rules.repair import RepairAction

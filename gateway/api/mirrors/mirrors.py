@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from gateway.api.mirror_change_models import CreatePlanData, PromotePlanData
-from gateway.api.mirror_models import AlterMirrors, CreateMirror, MirrorData, MirrorList, TranslatedOffset
+from gateway.api.mirrors.mirror_change_models import CreatePlanData, PromotePlanData
+from gateway.api.mirrors.mirror_models import AlterMirrors, CreateMirror, MirrorData, MirrorList, TranslatedOffset
 from gateway.api.models import ForceOption, MirrorNames, ValidateOnly
 from gateway.api.plane import Plane
 from gateway.api.rehearsal_models import RehearsalData, RehearsalPlanData, RehearsePromote

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from gateway.api.link_models import ConfigEntry
+from gateway.api.links.link_models import ConfigEntry
 from gateway.api.models import Body
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import BadRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from gateway.api.access_models import AccessData, AclPlanData
+from gateway.api.links.access_models import AccessData, AclPlanData
 from gateway.api.plane import Plane
 
 

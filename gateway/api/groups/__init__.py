@@ -1,0 +1,1 @@
+"""/v3/links/{link}/groups: mirror groups."""

@@ -1,0 +1,1 @@
+"""/v3/links: links, their configs, and what goes along with them: ACLs, users, quotas, schemas."""

@@ -1,0 +1,1 @@
+"""/v3/links/{link}/mirrors: mirror topics, failback and failover, candidates, catch-up by a job."""
