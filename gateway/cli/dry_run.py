@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.api import REFUSED, Api, Refused, fail, segment
-from gateway.cli.mirror_common import end
+from gateway.cli.mirrors.mirror_common import end
 from gateway.cli.output import Output, dump
 
 DryRun = Annotated[

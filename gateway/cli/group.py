@@ -9,7 +9,7 @@ import typer
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
 from gateway.cli.connection import ApiTyper
-from gateway.cli.mirror_common import end
+from gateway.cli.mirrors.mirror_common import end
 from gateway.cli.output import Format, Output, dump, facts, since, table
 
 app = ApiTyper(help="Mirror groups: consumer groups on their way to the target.", no_args_is_help=True)

@@ -6,26 +6,11 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import (
-    access,
-    dev,
-    gateway,
-    group,
-    link,
-    link_acls,
-    link_schemas,
-    migration,
-    migration_file,
-    mirror,
-    mirror_back,
-    mirror_candidates,
-    mirror_changes,
-    quotas,
-    report,
-    serve,
-    users,
-)
+from gateway.cli import dev, gateway, group, serve
 from gateway.cli.jobs import job
+from gateway.cli.links import access, link, link_acls, link_schemas, quotas, users
+from gateway.cli.migrations import migration, migration_file, report
+from gateway.cli.mirrors import mirror, mirror_back, mirror_candidates, mirror_changes
 from gateway.version import VERSION
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Move Kafka clients between clusters.")

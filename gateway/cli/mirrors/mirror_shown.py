@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from gateway.cli.api import REFUSED, USAGE, Api, Refused, fail
-from gateway.cli.mirror_common import mirror_path
+from gateway.cli.mirrors.mirror_common import mirror_path
 from gateway.cli.output import Output, dump, duration, since, table
 
 

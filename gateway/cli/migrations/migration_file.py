@@ -13,7 +13,7 @@ from rich.text import Text
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
-from gateway.cli.mirror_common import end
+from gateway.cli.mirrors.mirror_common import end
 from gateway.cli.output import Format, Output, console, dump, facts, since, table
 from gateway.cli.rehearsal import migration_rehearsed
 from gateway.migration.rules.file import FileError, MigrationFile, parsed, plain

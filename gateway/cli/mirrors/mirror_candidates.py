@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
 from gateway.cli.connection import ApiTyper
-from gateway.cli.mirror_common import Link
+from gateway.cli.mirrors.mirror_common import Link
 from gateway.cli.output import Format, Output, dump, since, table
 
 

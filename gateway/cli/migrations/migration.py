@@ -9,7 +9,7 @@ import typer
 
 from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
-from gateway.cli.mirror_common import Link
+from gateway.cli.mirrors.mirror_common import Link
 from gateway.cli.output import Output, dump, table
 
 app = ApiTyper(help="A migration as one thing: discovered, written down, carried out, told.", no_args_is_help=True)

@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
 from gateway.cli.dry_run import DryRun, would
-from gateway.cli.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
+from gateway.cli.mirrors.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
 from gateway.cli.output import Format, Output, dump
 from gateway.cli.waiting import until_done, until_reversed
 

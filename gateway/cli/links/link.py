@@ -9,7 +9,7 @@ import typer
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
-from gateway.cli.link_update import register, show_delete_plan
+from gateway.cli.links.link_update import register, show_delete_plan
 from gateway.cli.output import Format, Output, dump, facts, since, table
 from gateway.cli.properties import ConfigFile, Configs, SettingFiles, Settings, configs_given
 

@@ -11,8 +11,18 @@ from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Api, Refused, Url, ask,
 from gateway.cli.completion import AnyLink
 from gateway.cli.connection import ApiTyper
 from gateway.cli.dry_run import DryRun, would
-from gateway.cli.mirror_common import Link, Topic, Topics, each, end, mirror_path, not_mirrored, one_by_one, results
-from gateway.cli.mirror_shown import asked_for, create_plans, promote_plan, transition_errors, wanted
+from gateway.cli.mirrors.mirror_common import (
+    Link,
+    Topic,
+    Topics,
+    each,
+    end,
+    mirror_path,
+    not_mirrored,
+    one_by_one,
+    results,
+)
+from gateway.cli.mirrors.mirror_shown import asked_for, create_plans, promote_plan, transition_errors, wanted
 from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
 from gateway.cli.rehearsal import rehearse_promote
 from gateway.cli.waiting import until_copied, until_promoted

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
-from gateway.cli.mirror_common import Link
+from gateway.cli.mirrors.mirror_common import Link
 from gateway.cli.output import Format, Output, console, dump
 from gateway.kafka.rules.scram import SALT_BYTES, ScramKey, ScramMechanism, salted
 from gateway.operations.secrets.rules.properties_file import properties

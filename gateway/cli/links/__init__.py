@@ -1,0 +1,1 @@
+"""`lockgate link`, and what goes along with a link: ACLs, users, quotas, schemas."""

@@ -1,0 +1,1 @@
+"""`lockgate migration` and `lockgate report`."""

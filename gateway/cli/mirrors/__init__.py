@@ -1,0 +1,1 @@
+"""`lockgate mirror`."""
