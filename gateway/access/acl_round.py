@@ -31,7 +31,7 @@ from gateway.access.rules.changes import (
 from gateway.access.rules.transform import Granted, LeftOut, TooManyAcls, Topics, Wanted, granted, passing, wanted
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict, ControlError
-from gateway.kafka.acls import IN_A_REQUEST
+from gateway.kafka.access.acls import IN_A_REQUEST
 from gateway.kafka.connection.errors import BrokerError, NetError
 from gateway.kafka.rules.acl import Acl, PatternType, ResourceType
 from gateway.operations.cluster_access import ClusterAccess
@@ -39,7 +39,7 @@ from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.link_tasks import TaskErrorCode, code_of
 from gateway.operations.rules.refusals import Refusals
 from gateway.operations.sources import Sources, SourcesForViews
-from gateway.state.acl_records import AclRecord, AclState
+from gateway.state.acls.acl_records import AclRecord, AclState
 from gateway.state.link_config import ACL_SYNC, parse
 from gateway.state.records import LinkRecord
 from gateway.state.store import StateStore, StoreConflict

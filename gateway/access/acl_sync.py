@@ -22,7 +22,7 @@ from gateway.operations.link_rounds import LinkRounds
 from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskStatus
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources, SourcesForViews
-from gateway.state.acl_records import AclState
+from gateway.state.acls.acl_records import AclState
 from gateway.state.link_config import LinkConfig, parse
 from gateway.state.records import LinkRecord
 from gateway.state.store import ProducerFenced, StoreError

@@ -17,7 +17,7 @@ from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.records import Records
 from gateway.operations.sources import SourcesForViews
-from gateway.state.acl_options import hosts
+from gateway.state.acls.acl_options import hosts
 from gateway.state.link_config import ACL_PRINCIPALS, parse
 from protocol.errors import ErrorCode
 

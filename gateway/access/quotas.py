@@ -21,7 +21,7 @@ from gateway.access.rules.quotas import (
     require_factors,
 )
 from gateway.errors import BadRequest, Conflict
-from gateway.kafka.quotas import IN_A_REQUEST
+from gateway.kafka.access.quotas import IN_A_REQUEST
 from gateway.kafka.rules.quota import QuotaKey
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors

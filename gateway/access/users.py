@@ -29,8 +29,8 @@ from gateway.access.rules.users import (
     plan_users,
 )
 from gateway.errors import BadRequest, Conflict
+from gateway.kafka.access.scram_users import IN_A_REQUEST
 from gateway.kafka.rules.scram import SALT_BYTES, ScramCredential, ScramKey, salted
-from gateway.kafka.scram_users import IN_A_REQUEST
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.records import Records

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gateway.cli.api import USAGE, fail
-from gateway.state.registry_properties import REGISTRY_SECRETS
+from gateway.state.schemas.registry_properties import REGISTRY_SECRETS
 
 Configs = Annotated[
     list[str] | None,

@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final, Protocol
 
+from gateway.kafka.access.delegation_tokens import Token
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import AuthenticationFailed
 from gateway.kafka.connection.pool import Address, Lane, Pool
-from gateway.kafka.delegation_tokens import Token
 from gateway.transport.background import Background
 
 MOST: Final = 1_000  # principals

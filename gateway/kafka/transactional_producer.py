@@ -21,9 +21,9 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.compacted_log import produce
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError, RequestTimedOut
-from gateway.kafka.log_follower import fetch_committed
+from gateway.kafka.logs.compacted_log import produce
+from gateway.kafka.logs.log_follower import fetch_committed
 from gateway.transport.backoff import Backoff
 from protocol.batch.aborted import AbortedTransactions
 from protocol.batch.header import iter_batches

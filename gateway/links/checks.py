@@ -12,7 +12,7 @@ from gateway.operations.secrets.rules.references import is_encrypted
 from gateway.operations.sources import Sources
 from gateway.state import link_config
 from gateway.state.link_config import LinkIdentity
-from gateway.state.registry_properties import URL, RegistrySide
+from gateway.state.schemas.registry_properties import URL, RegistrySide
 
 
 class LinkChecks:

@@ -34,7 +34,7 @@ from gateway.state.records import (
     OriginRecord,
     SequenceRecord,
 )
-from gateway.state.registry_properties import REGISTRY_PROPERTIES
+from gateway.state.schemas.registry_properties import REGISTRY_PROPERTIES
 from gateway.transport.locks import KeyedLocks
 
 __all__ = ["LinkView", "Links", "has_credentials"]

@@ -35,7 +35,7 @@ from gateway.operations.secrets.link_secrets import flattened
 from gateway.operations.sources import Sources
 from gateway.state.link_config import OPTION_NAMES, parse
 from gateway.state.records import LinkRecord, MirrorRecord
-from gateway.state.registry_properties import REGISTRY_PROPERTIES
+from gateway.state.schemas.registry_properties import REGISTRY_PROPERTIES
 from gateway.transport.locks import KeyedLocks
 
 _JAAS: Final = "sasl.jaas.config"

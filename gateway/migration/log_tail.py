@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import Final
 
 from gateway.kafka.cluster import Cluster
+from gateway.kafka.logs.range_reader import RangeReader
 from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
-from gateway.kafka.range_reader import RangeReader
 from gateway.migration.rules.internal_records import (
     CONSUMER_OFFSETS,
     TRANSACTION_STATE,

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from gateway.kafka.cluster import BrokerError, Cluster, ClusterUnavailable
-from gateway.kafka.log_follower import LogFollower
+from gateway.kafka.logs.log_follower import LogFollower
 from gateway.operations.rules.topology import FleetView, is_copy
 from gateway.state.codec import StateFormatError, decode
 from gateway.state.reader import Entry, StateReader

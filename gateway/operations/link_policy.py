@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from gateway.kafka.connection.properties import PROPERTIES
-from gateway.state.registry_properties import REGISTRY_FILES, sends_secrets_in_the_clear
+from gateway.state.schemas.registry_properties import REGISTRY_FILES, sends_secrets_in_the_clear
 
 _FILES: Final = ("tls_ca", "tls_certificate", "tls_key", "oauth_ca")
 _CHECKS: Final = ("tls_verify_hostname", "tls_verify_certificate")

@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from gateway.kafka import acls, admin, groups, quotas, scram_users
+from gateway.kafka import admin, groups
+from gateway.kafka.access import acls, quotas, scram_users
+from gateway.kafka.access.delegation_tokens import require_tokens, token_owners
 from gateway.kafka.cluster import CONTROL_LANE, Cluster
 from gateway.kafka.commits import NO_EPOCH, Committed, committed_offsets
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable
-from gateway.kafka.delegation_tokens import require_tokens, token_owners
+from gateway.kafka.logs.range_reader import RangeReader
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
-from gateway.kafka.range_reader import RangeReader
 from gateway.kafka.rules.acl import Acl, ResourceType
 from gateway.kafka.rules.quota import QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey

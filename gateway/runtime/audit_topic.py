@@ -20,8 +20,8 @@ from typing import Final
 import structlog
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.compacted_log import produce
 from gateway.kafka.connection.errors import BrokerError, NetError
+from gateway.kafka.logs.compacted_log import produce
 from gateway.telemetry.logs import AUDIT
 from gateway.transport.background import Background, kept_running
 from protocol.batch.keyed import keyed_batch

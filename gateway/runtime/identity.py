@@ -8,10 +8,10 @@ from functools import partial
 from gateway.access.rules.users import Identities
 from gateway.config.listeners import Endpoint, Tokens
 from gateway.config.settings import Settings
+from gateway.kafka.access.delegation_tokens import TokenRefused, create_token, expire_token, require_tokens
+from gateway.kafka.access.token_book import TokenBook
 from gateway.kafka.client_connections import ClientConnections
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.delegation_tokens import TokenRefused, create_token, expire_token, require_tokens
-from gateway.kafka.token_book import TokenBook
 from gateway.proxy.identity.bearer import BearerTokens, Keys
 from gateway.proxy.identity.identity import TokenIdentity
 from gateway.proxy.identity.jwks import fetcher

@@ -26,7 +26,7 @@ from gateway.schemas.rules.gate import SeenIds, judged, named
 from gateway.schemas.schema_sync import SchemaSync
 from gateway.state.link_config import LinkConfig, parse
 from gateway.state.records import LinkRecord
-from gateway.state.schema_options import SchemaGateMode, SchemaIds
+from gateway.state.schemas.schema_options import SchemaGateMode, SchemaIds
 
 ASKED_S: Final = 5.0
 """How often a link is looked at of which a promote waits; others as often as `schema.sync.ms` says."""

@@ -18,8 +18,8 @@ from gateway.schemas.rules.model import ABSENT, Subject, Version, VersionKey
 from gateway.schemas.rules.plan import references_to_read
 from gateway.schemas.rules.scene import LeftOut, Options, Reason, Scene, known_entries, wanted_versions
 from gateway.state.name_filters import NameFilters
-from gateway.state.schema_options import SchemaIds
-from gateway.state.schema_records import SchemaEntry, SchemaRecord
+from gateway.state.schemas.schema_options import SchemaIds
+from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 
 AT_ONCE: Final = 8
 MAX_SUBJECTS: Final = 20_000

@@ -20,7 +20,7 @@ from gateway.errors import Conflict, ControlError, SourceUnreachable, TargetUnre
 from gateway.operations.link_tasks import TaskErrorCode
 from gateway.schemas.rules import model
 from gateway.schemas.rules.model import Schema, Version, VersionKey
-from gateway.state.registry_properties import RegistryConfig, RegistrySide
+from gateway.state.schemas.registry_properties import RegistryConfig, RegistrySide
 
 TIMEOUT_S: Final = 10.0
 MAX_ANSWER: Final = 16 << 20

@@ -25,8 +25,8 @@ from gateway.schemas.rules.remember import after, at_promote, before, of_link, r
 from gateway.schemas.rules.scene import Change, ChangeKind, Plan, remembered
 from gateway.state.link_config import SCHEMA_IDS, parse
 from gateway.state.records import LinkRecord
-from gateway.state.schema_options import SchemaIds
-from gateway.state.schema_records import SchemaEntry, SchemaRecord
+from gateway.state.schemas.schema_options import SchemaIds
+from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 from gateway.state.store import StateStore, StoreConflict
 
 IN_A_ROUND: Final = 500

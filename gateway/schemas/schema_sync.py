@@ -26,8 +26,8 @@ from gateway.schemas.rules.scene import Change, LeftOut, Options, Plan
 from gateway.schemas.schema_round import Looked, SchemaError, SchemaMemory, SchemaRound
 from gateway.state.link_config import LinkConfig, parse
 from gateway.state.records import LinkRecord
-from gateway.state.registry_properties import RegistryConfig, RegistrySide
-from gateway.state.schema_records import SchemaRecord
+from gateway.state.schemas.registry_properties import RegistryConfig, RegistrySide
+from gateway.state.schemas.schema_records import SchemaRecord
 from gateway.state.store import ProducerFenced, StoreError
 from gateway.transport.background import Background
 from gateway.transport.locks import KeyedLocks

@@ -18,7 +18,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, get_args, get_origin, get_type_hints
 
-from gateway.state.acl_records import AclRecord
+from gateway.state.acls.acl_records import AclRecord
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.per_partition import of_this_version, with_copy_ends
@@ -31,7 +31,7 @@ from gateway.state.records import (
     OriginRecord,
     SequenceRecord,
 )
-from gateway.state.schema_records import SchemaRecord
+from gateway.state.schemas.schema_records import SchemaRecord
 
 VERSION = 1
 

@@ -13,10 +13,10 @@ from typing import Any
 from gateway.kafka.rules.principal_mapping import DEFAULT
 from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED
 from gateway.state.ack import Ack
-from gateway.state.acl_filters import NO_ACLS, AclFilters, parse_acl_filters
-from gateway.state.acl_options import hosts, principal_rules
+from gateway.state.acls.acl_filters import NO_ACLS, AclFilters, parse_acl_filters
+from gateway.state.acls.acl_options import hosts, principal_rules
 from gateway.state.name_filters import ALL_NAMES, NO_NAMES, NameFilters, parse_filters
-from gateway.state.schema_options import (
+from gateway.state.schemas.schema_options import (
     SchemaGateMode,
     SchemaIds,
     SchemaVersions,

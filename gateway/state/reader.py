@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from gateway.kafka.log_follower import LogFollower
+from gateway.kafka.logs.log_follower import LogFollower
 
 WRITER_KEY = "writer"
 MORE = "lockgate.more"

@@ -106,7 +106,7 @@ class LinkRecord:
     `client` holds Kafka client properties for the source (`bootstrap.servers`, `security.protocol`, `sasl.mechanism`,
     `sasl.username`, `sasl.password`, `ssl.ca.location`, ...); `configs` the link's own options (see
     `state/link_config.py`). `link_id` is unique and never reused: mirror producer ids come from it. `registries`: how
-    to reach the schema registries (`state/registry_properties.py`).
+    to reach the schema registries (`state/schemas/registry_properties.py`).
     """
 
     name: str

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from functools import partial
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.compacted_log import CompactedLog, until_answered
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import NetError
-from gateway.kafka.log_follower import LogFollower
+from gateway.kafka.logs.compacted_log import CompactedLog, until_answered
+from gateway.kafka.logs.log_follower import LogFollower
 from gateway.kafka.rules.topic_configs import INTERNAL
 from gateway.kafka.transactional_producer import Fenced, OutcomeUnknown, TransactionalProducer
 from gateway.state.errors import ProducerFenced, StoreError, StoreUncertain

@@ -9,12 +9,12 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
-from gateway.state.acl_records import AclRecord
+from gateway.state.acls.acl_records import AclRecord
 from gateway.state.codec import Record
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, OriginRecord, SequenceRecord
-from gateway.state.schema_records import SchemaRecord
+from gateway.state.schemas.schema_records import SchemaRecord
 
 
 class MirrorChanges:

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from gateway.access.rules.rights import OPERATIONS, Rights
 from gateway.devcluster import DevCluster
-from gateway.kafka.acls import IN_A_REQUEST, create_acls, delete_acls, describe_acls
+from gateway.kafka.access.acls import IN_A_REQUEST, create_acls, delete_acls, describe_acls
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.rules.acl import (
     OPERATION_CODES,

@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from gateway.devcluster import DevCluster
+from gateway.kafka.access.quotas import describe_quotas, set_quotas
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.kafka.quotas import describe_quotas, set_quotas
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
 from tests.support.brokers.clusters import running_cluster
 from tests.support.brokers.logs import create_topic

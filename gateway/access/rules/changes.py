@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-ACLs have no owner, so whose one is, only we can remember (`state/acl_records.py`)::
+ACLs have no owner, so whose one is, only we can remember (`state/acls/acl_records.py`)::
 
     (nothing) --claim--> MAKING --the target has made it--> MADE --it is deleted--> (nothing)
 
@@ -35,7 +35,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from gateway.access.rules.transform import Wanted
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
-from gateway.state.acl_records import AclEntry, AclRecord, AclState
+from gateway.state.acls.acl_records import AclEntry, AclRecord, AclState
 
 FORGET_S: Final = 120.0
 OF_A_RESOURCE: Final = 2_000

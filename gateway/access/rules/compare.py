@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from gateway.access.rules.rights import NO_HOST, OPERATIONS, Rights
 from gateway.access.rules.transform import OWN, TooManyAcls
 from gateway.kafka.rules.acl import ANY_NAME, Acl, Operation, PatternType, ResourceType
-from gateway.state.acl_options import ANY_HOST
+from gateway.state.acls.acl_options import ANY_HOST
 from gateway.state.link_config import LinkConfig, LinkIdentity
 
 ROWS: Final = 20_000

@@ -44,7 +44,7 @@ from typing import Final, NamedTuple
 from gateway.kafka.rules.acl import ANY_NAME, Acl, Operation, PatternType, Permission, ResourceType
 from gateway.kafka.rules.names import bad_name
 from gateway.kafka.rules.principal_mapping import NoMatchingRule, PrincipalMapping
-from gateway.state.acl_options import ANY_HOST
+from gateway.state.acls.acl_options import ANY_HOST
 from gateway.state.link_config import ACL_OWN_TOPICS, ACL_PRINCIPALS, LinkConfig
 
 AT_MOST: Final = 50_000

@@ -23,7 +23,7 @@ from gateway.kafka.connection.properties import PROPERTIES
 from gateway.operations.secrets.rules.references import REDACTED, shown
 from gateway.state.link_config import OPTION_NAMES
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord
-from gateway.state.registry_properties import REGISTRY_PROPERTIES
+from gateway.state.schemas.registry_properties import REGISTRY_PROPERTIES
 from gateway.state.views import StateViews
 
 LOGGER: Final = "lockgate.audit"

@@ -14,7 +14,7 @@ from gateway.schemas.rules.model import MAX_ID
 from gateway.schemas.rules.scene import Change, ChangeKind, LeftOut, Reason
 from gateway.schemas.schema_round import SchemaError
 from gateway.schemas.schema_sync import MAX_WANTED, SchemaPlan
-from gateway.state.schema_records import SchemaRecord
+from gateway.state.schemas.schema_records import SchemaRecord
 
 SHOWN: Final = 1_000
 """Entries of one list of a plan; the counts say how many there are."""

@@ -18,8 +18,8 @@ from gateway.jobs.audit.work import Work, do
 from gateway.jobs.kafka import Loop
 from gateway.kafka.cluster import BrokerError, Cluster
 from gateway.kafka.connection.errors import NetError
+from gateway.kafka.logs.range_reader import RangeReader
 from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
-from gateway.kafka.range_reader import RangeReader
 from protocol.errors import ErrorCode
 
 _ROW: Final = StructType([StructField("data", BinaryType())])

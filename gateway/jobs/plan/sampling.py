@@ -11,7 +11,7 @@ from gateway.jobs.plan.facts import Sample
 from gateway.jobs.topic_ranges import LogRanges
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import NetError
-from gateway.kafka.range_reader import RangeReader
+from gateway.kafka.logs.range_reader import RangeReader
 from gateway.kafka.topic_partition import TopicPartition
 from protocol.batch.header import BatchHeader, OldFormat
 

@@ -16,7 +16,7 @@ from gateway.jobs.source.clusters import AppendFailed, Clusters
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.segments import Segment
 from gateway.kafka.cluster import ClusterView, NetError
-from gateway.kafka.range_reader import Chunk
+from gateway.kafka.logs.range_reader import Chunk
 from gateway.mirror.offset_map.partitions import TopicOffsetMaps
 from gateway.mirror.offset_map.rules.offset_map import Breakpoint
 from gateway.mirror.offset_map.topic import LinkMaps

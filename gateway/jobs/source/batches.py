@@ -34,7 +34,7 @@ from gateway.jobs.source.reading import read_chunks
 from gateway.jobs.source.stream import RangeStreamReader
 from gateway.jobs.source.write_options import parse_write
 from gateway.jobs.source.writer import BatchesWriter, StreamBatchesWriter
-from gateway.kafka.range_reader import Chunk
+from gateway.kafka.logs.range_reader import Chunk
 from protocol.batch.header import batch_digest
 
 FORMAT: Final = "kafka-batches"

@@ -18,7 +18,7 @@ from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.segments import Failure, Lost, Segment, Written
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import BrokerError, NetError
-from gateway.kafka.range_reader import FETCH_BYTES, Chunk, RangeReader
+from gateway.kafka.logs.range_reader import FETCH_BYTES, Chunk, RangeReader
 from gateway.mirror.partition.rules.throttle import Throttle
 from protocol.batch.header import OldFormat
 from protocol.errors import ProtocolError

@@ -11,8 +11,8 @@ from typing import Any, Final
 from gateway.jobs.kafka import PREFIX
 from gateway.jobs.source.spark_options import without_sparks_own
 from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.logs.range_reader import FETCH_BYTES
 from gateway.kafka.offsets import EARLIEST, LATEST
-from gateway.kafka.range_reader import FETCH_BYTES
 from gateway.kafka.topic_partition import TopicPartition
 
 EARLIEST_TEXT: Final = "earliest"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from gateway.jobs.kafka import Loop
 from gateway.jobs.source.options import SourceOptions
 from gateway.jobs.source.ranges import OffsetRange
-from gateway.kafka.range_reader import Chunk, RangeReader
+from gateway.kafka.logs.range_reader import Chunk, RangeReader
 from gateway.mirror.partition.rules.throttle import Throttle
 
 

@@ -25,7 +25,7 @@ from gateway.jobs.source.options import SourceOptions, parse
 from gateway.jobs.source.ranges import OffsetRange, plan_ranges
 from gateway.jobs.source.reading import read_chunks
 from gateway.jobs.source.stream import RangeStreamReader
-from gateway.kafka.range_reader import Chunk
+from gateway.kafka.logs.range_reader import Chunk
 from protocol.batch.record_reader import Record, read_records
 
 FORMAT: Final = "kafka-records"

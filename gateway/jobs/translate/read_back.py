@@ -11,8 +11,8 @@ from gateway.jobs.kafka import Loop
 from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.records import chunk_records
 from gateway.kafka.cluster import Cluster
+from gateway.kafka.logs.range_reader import RangeReader
 from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
-from gateway.kafka.range_reader import RangeReader
 from gateway.kafka.topic_partition import TopicPartition
 from protocol.batch.record_reader import Record
 

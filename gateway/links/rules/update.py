@@ -19,7 +19,7 @@ from gateway.errors import BadRequest, Conflict
 from gateway.operations.secrets.rules.references import SECRETS, is_encrypted, is_plain
 from gateway.state import link_config
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, MirrorState
-from gateway.state.registry_properties import REGISTRY_PROPERTIES, RegistrySide, of_side
+from gateway.state.schemas.registry_properties import REGISTRY_PROPERTIES, RegistrySide, of_side
 
 PAUSED: Final = "cluster.link.paused"
 

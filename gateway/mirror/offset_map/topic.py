@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from gateway.kafka.cluster import BrokerError, Cluster, NetError
-from gateway.kafka.compacted_log import CompactedLog
+from gateway.kafka.logs.compacted_log import CompactedLog
 from gateway.kafka.rules.topic_configs import INTERNAL
 from gateway.mirror.offset_map.rules.codec import MapFormatError, PartitionKey, Value, decode_key, decode_value
 from gateway.mirror.offset_map.rules.ledger import Change, OffsetLedger

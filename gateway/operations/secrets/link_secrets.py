@@ -31,7 +31,7 @@ from gateway.operations.secrets.rules.references import (
 from gateway.operations.secrets.sealing import SealingKeys
 from gateway.state.gateway_records import GatewayRecord
 from gateway.state.records import LinkRecord
-from gateway.state.registry_properties import RegistryConfig, RegistrySide, of_side, registry_config
+from gateway.state.schemas.registry_properties import RegistryConfig, RegistrySide, of_side, registry_config
 
 _FLEET: Final = b"lockgate fleet"
 _JAAS: Final = "sasl.jaas.config"

@@ -16,7 +16,7 @@ from typing import Any, Final
 import jwt
 import structlog
 
-from gateway.kafka.delegation_tokens import MAX_NAME
+from gateway.kafka.access.delegation_tokens import MAX_NAME
 from gateway.proxy.identity.identity import Bearer, BearerUnchecked, InvalidBearer
 
 ALGORITHMS: Final = (

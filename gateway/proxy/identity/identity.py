@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from gateway.kafka.delegation_tokens import Token
+from gateway.kafka.access.delegation_tokens import Token
 
 
 class InvalidBearer(Exception):
@@ -25,7 +25,7 @@ class Bearer(NamedTuple):
 
 
 class Tokens(Protocol):
-    """The delegation tokens of the target; see `kafka/token_book.py`."""
+    """The delegation tokens of the target; see `kafka/access/token_book.py`."""
 
     async def get(self, owner: str) -> Token:
         """A token to log in with now. Raises TokenRefused or ClusterUnavailable."""

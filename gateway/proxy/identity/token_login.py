@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
+from gateway.kafka.access.delegation_tokens import Token, TokenRefused
 from gateway.kafka.connection.errors import ClusterUnavailable
-from gateway.kafka.delegation_tokens import Token, TokenRefused
 from gateway.proxy.identity.identity import Bearer, BearerUnchecked, InvalidBearer, TokenIdentity
 from gateway.proxy.identity.upstream_login import LoggedIn, UpstreamLogin
 from gateway.proxy.rules.bearer_message import bearer_of

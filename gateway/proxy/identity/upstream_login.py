@@ -12,10 +12,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+from gateway.kafka.access.delegation_tokens import Token
 from gateway.kafka.connection.config import TOKEN_MECHANISM
 from gateway.kafka.connection.errors import AuthenticationFailed
 from gateway.kafka.connection.sasl import Scram
-from gateway.kafka.delegation_tokens import Token
 from gateway.proxy.session.exchange import Exchange, ExchangeSession
 from protocol.codec import decode_response, encode_body
 from protocol.errors import error_name

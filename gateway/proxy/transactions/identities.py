@@ -18,8 +18,8 @@ from contextlib import contextmanager
 import structlog
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.compacted_log import CompactedLog
 from gateway.kafka.connection.errors import ClusterUnavailable, NetError
+from gateway.kafka.logs.compacted_log import CompactedLog
 from gateway.proxy.rules.transactional_ids import ProducerRecord, decode, encode, merged
 from gateway.proxy.transactions.coordinators import Refused
 from protocol.errors import ErrorCode

@@ -28,8 +28,8 @@ from typing import Final
 
 from gateway.schemas.rules.model import ABSENT, IMPORT, READONLY, Schema, Subject, Version, VersionKey
 from gateway.schemas.rules.scene import Change, ChangeKind, LeftOut, Plan, Reason, Scene, known_entries, wanted_versions
-from gateway.state.schema_options import SchemaIds
-from gateway.state.schema_records import SchemaEntry, SchemaRecord
+from gateway.state.schemas.schema_options import SchemaIds
+from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 
 NO_CHECKS: Final = "NONE"
 """The compatibility level that takes every schema."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.schemas.rules.model import IMPORT, READONLY, Reference, Subject, VersionKey
 from gateway.schemas.rules.scene import Change, ChangeKind, remembered
-from gateway.state.schema_records import SchemaEntry, SchemaRecord
+from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 
 MAX_ENTRIES: Final = 5_000
 """Versions of one subject."""

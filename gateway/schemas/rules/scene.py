@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gateway.schemas.rules.model import ABSENT, Subject, VersionKey
-from gateway.state.schema_options import SchemaIds, SchemaVersions
-from gateway.state.schema_records import SchemaEntry, SchemaRecord
+from gateway.state.schemas.schema_options import SchemaIds, SchemaVersions
+from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 
 
 class Reason(StrEnum):

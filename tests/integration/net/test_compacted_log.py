@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from gateway.devcluster import DevCluster
-from gateway.kafka.compacted_log import CompactedLog
+from gateway.kafka.logs.compacted_log import CompactedLog
 from tests.integration.net.conftest import OpenCluster
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from gateway.devcluster import DevCluster
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.compacted_log import CompactedLog
 from gateway.kafka.connection.errors import ClusterUnavailable
-from gateway.kafka.log_follower import LogFollower, fetch_committed
+from gateway.kafka.logs.compacted_log import CompactedLog
+from gateway.kafka.logs.log_follower import LogFollower, fetch_committed
 from gateway.kafka.transactional_producer import Fenced, NotCommitted, OutcomeUnknown, TransactionalProducer
 from protocol.batch.keyed import KeyedRecord
 from protocol.errors import ErrorCode

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from gateway.kafka.access.delegation_tokens import create_token
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import TOKEN_MECHANISM, ClusterConfig
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import AuthenticationFailed
 from gateway.kafka.connection.sasl import Scram
-from gateway.kafka.delegation_tokens import create_token
 from protocol import messages as m
 from tests.support.brokers.logs import create_topic
 from tests.support.brokers.secured_cluster import TOPIC, WRITE, give_scram_passwords, inside, login, unsigned_token

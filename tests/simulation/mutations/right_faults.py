@@ -11,7 +11,7 @@ from gateway.access.acl_round import AclRound, AclScene
 from gateway.access.rules import changes as rules
 from gateway.access.rules.transform import Topics
 from gateway.kafka.rules.acl import Acl
-from gateway.state.acl_records import AclState
+from gateway.state.acls.acl_records import AclState
 from tests.simulation.mutations.lives import Event, EventKind, Fault, FaultKind, Operation, life, sought
 from tests.simulation.mutations.patching import Mutation, Patching
 from tests.simulation.plan import PLAIN

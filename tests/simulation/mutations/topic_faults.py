@@ -23,8 +23,8 @@ from gateway.cutover.promote.rules.snapshot import CopyReading
 from gateway.cutover.write_pause import publisher as routing_publisher
 from gateway.errors import ControlError
 from gateway.fleet.mirrors import FleetMirrors
-from gateway.kafka.compacted_log import CompactedLog
 from gateway.kafka.connection.errors import NetError
+from gateway.kafka.logs.compacted_log import CompactedLog
 from gateway.mirror.engine.engine import Engine
 from gateway.mirror.partition.rules import fetch_cursor
 from gateway.mirror.partition.rules.fetch_cursor import FetchCursor

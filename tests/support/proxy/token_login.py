@@ -8,7 +8,7 @@ import hmac
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from gateway.kafka.delegation_tokens import Token, TokenRefused
+from gateway.kafka.access.delegation_tokens import Token, TokenRefused
 from gateway.proxy.identity.identity import Bearer, TokenIdentity
 from gateway.proxy.session.listener import Listener
 from protocol.apis import ApiKey

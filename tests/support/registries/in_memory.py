@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import httpx
 
 from gateway.schemas.registry import Registry
-from gateway.state.registry_properties import RegistryConfig, RegistrySide
+from gateway.state.schemas.registry_properties import RegistryConfig, RegistrySide
 from tests.support.registries.strict_registry import StrictRegistry
 
 

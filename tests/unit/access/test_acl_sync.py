@@ -12,11 +12,11 @@ from gateway.access.acl_round import AclMemory
 from gateway.access.rules.changes import Changes, changes
 from gateway.access.rules.transform import Reason
 from gateway.errors import SourceUnreachable
-from gateway.kafka.acls import IN_A_REQUEST
+from gateway.kafka.access.acls import IN_A_REQUEST
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
 from gateway.operations.link_tasks import LinkTask, TaskErrorCode, TaskState
-from gateway.state.acl_records import AclState
+from gateway.state.acls.acl_records import AclState
 from gateway.state.errors import StoreConflict, StoreError, StoreUncertain
 from gateway.state.records import LinkRecord, MirrorState
 from tests.support.control.control_plane import Plane

@@ -7,8 +7,8 @@ import pytest
 from gateway.access.quotas import Quotas
 from gateway.access.rules.quotas import QuotaOptions, QuotaState
 from gateway.errors import BadRequest, TargetUnreachable
+from gateway.kafka.access.quotas import IN_A_REQUEST
 from gateway.kafka.connection.errors import ClusterUnavailable
-from gateway.kafka.quotas import IN_A_REQUEST
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
 
 

@@ -9,9 +9,9 @@ import pytest
 from gateway.access.rules.users import UserState
 from gateway.access.users import NewSecrets, Users
 from gateway.errors import BadRequest, Conflict, NotFound, TargetUnreachable
+from gateway.kafka.access.scram_users import IN_A_REQUEST
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism, salted
-from gateway.kafka.scram_users import IN_A_REQUEST
 from gateway.operations.link_policy import LinkPolicy
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from protocol.errors import ErrorCode

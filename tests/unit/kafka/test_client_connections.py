@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from gateway.kafka.access.delegation_tokens import Token, TokenRefused
 from gateway.kafka.client_connections import ClientConnections
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import AuthenticationFailed
-from gateway.kafka.delegation_tokens import Token, TokenRefused
 from tests.support.waiting import wait_until_async
 
 

@@ -11,7 +11,7 @@ import pytest
 from gateway.cutover.write_pause.rules.cutovers_seen import RETRIED_S
 from gateway.errors import BadRequest, Conflict, NotFound, SourceUnreachable
 from gateway.groups.gate.rules.gates import GateStatus
-from gateway.kafka.delegation_tokens import TokenRefused
+from gateway.kafka.access.delegation_tokens import TokenRefused
 from gateway.links.links import has_credentials
 from gateway.operations.link_policy import LinkPolicy
 from gateway.operations.secrets.link_secrets import LinkSecrets

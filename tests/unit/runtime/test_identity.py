@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.config.settings import Settings
-from gateway.kafka.delegation_tokens import TokenRefused
+from gateway.kafka.access.delegation_tokens import TokenRefused
 from gateway.runtime import identity
 
 TARGET = {

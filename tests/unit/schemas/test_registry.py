@@ -15,7 +15,7 @@ from gateway.schemas import registry as registry_module
 from gateway.schemas.registry import Registry, RegistryRefused, RegistryUnreachable, as_control_error, task_code
 from gateway.schemas.rules import model
 from gateway.schemas.rules.model import IMPORT, Schema
-from gateway.state.registry_properties import RegistryConfig, RegistrySide
+from gateway.state.schemas.registry_properties import RegistryConfig, RegistrySide
 from tests.support.identities.certificates import Certificates
 from tests.support.registries.served import served
 from tests.support.registries.strict_registry import StrictRegistry

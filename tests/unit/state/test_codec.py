@@ -31,7 +31,7 @@ from gateway.state.records import (
     SequenceRecord,
     Upstream,
 )
-from gateway.state.schema_records import SchemaEntry, SchemaRecord
+from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 from tests.support.control.mirror_records import changed
 
 MIRROR = MirrorRecord(link="a", source_topic="b", mirror_topic="b", mirror_id=1)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from gateway.kafka import log_follower, transactional_producer
+from gateway.kafka import transactional_producer
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.logs import log_follower
 from gateway.state.errors import ProducerFenced, StoreError, StoreUncertain
 from gateway.state.reader import MORE, Entry, StateReader
 from gateway.state.topic import TOPIC, TRANSACTIONAL_ID, Change, StateTopic

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from gateway.state.registry_properties import REGISTRY_REFERABLE, REGISTRY_SECRETS
+from gateway.state.schemas.registry_properties import REGISTRY_REFERABLE, REGISTRY_SECRETS
 
 _OF_CLUSTERS: Final = ("sasl.password", "ssl.key.password", "sasl.oauthbearer.client.secret")
 SECRETS: Final = (*_OF_CLUSTERS, *REGISTRY_SECRETS)

@@ -17,7 +17,7 @@ from gateway.access.rules.changes import (
 )
 from gateway.access.rules.transform import Wanted
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
-from gateway.state.acl_records import AclEntry, AclRecord, AclState
+from gateway.state.acls.acl_records import AclEntry, AclRecord, AclState
 from gateway.state.codec import decode, encode, key_of
 
 MAKING, MADE, HELD = AclState.MAKING, AclState.MADE, AclState.HELD

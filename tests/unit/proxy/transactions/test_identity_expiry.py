@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.compacted_log import CompactedLog
 from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.logs.compacted_log import CompactedLog
 from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, ProducerRecord
 from gateway.proxy.transactions import identities, identity_expiry
 from gateway.proxy.transactions.coordinators import Refused, TransactionCoordinators, Unseen

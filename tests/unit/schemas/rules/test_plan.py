@@ -13,8 +13,8 @@ from gateway.schemas.rules.model import IMPORT, READONLY, Reference, Schema, Sub
 from gateway.schemas.rules.plan import plan, references_to_read
 from gateway.schemas.rules.remember import after, at_promote, before, id_map, references_on_target
 from gateway.schemas.rules.scene import ChangeKind, Options, Plan, Reason, Scene
-from gateway.state.schema_options import SchemaIds, SchemaVersions
-from gateway.state.schema_records import SchemaEntry, SchemaRecord
+from gateway.state.schemas.schema_options import SchemaIds, SchemaVersions
+from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 
 
 def schema(number: int, *names: tuple[str, int]) -> Schema:

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from gateway.kafka.access.delegation_tokens import Token, TokenRefused
+from gateway.kafka.access.token_book import AT_A_TIME, REFUSED_S, TokenBook
 from gateway.kafka.connection.errors import ClusterUnavailable
-from gateway.kafka.delegation_tokens import Token, TokenRefused
-from gateway.kafka.token_book import AT_A_TIME, REFUSED_S, TokenBook
 from tests.support.waiting import wait_until_async
 
 

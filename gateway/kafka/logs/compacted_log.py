@@ -18,8 +18,8 @@ from gateway.kafka.admin import AdminError, create_topic, describe_topic_configs
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable
+from gateway.kafka.logs.range_reader import RangeReader
 from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
-from gateway.kafka.range_reader import RangeReader
 from gateway.kafka.rules.topic_configs import INTERNAL
 from gateway.transport.backoff import Backoff
 from protocol.apis import ApiKey

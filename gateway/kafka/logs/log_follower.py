@@ -11,8 +11,8 @@ import logging
 from typing import Final
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.compacted_log import leader_connection
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, RequestTimedOut
+from gateway.kafka.logs.compacted_log import leader_connection
 from gateway.transport.backoff import Backoff
 from protocol.apis import ApiKey
 from protocol.batch.aborted import AbortedTransactions

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.kafka.acls import IN_A_REQUEST, create_acls, delete_acls, describe_acls
+from gateway.kafka.access.acls import IN_A_REQUEST, create_acls, delete_acls, describe_acls
 from gateway.kafka.admin import AdminError
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType, from_wire

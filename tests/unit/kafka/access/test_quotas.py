@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from gateway.kafka.access.quotas import IN_A_REQUEST, describe_quotas, set_quotas
 from gateway.kafka.admin import AdminError
-from gateway.kafka.quotas import IN_A_REQUEST, describe_quotas, set_quotas
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode

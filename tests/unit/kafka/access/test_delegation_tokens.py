@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from gateway.kafka.access.delegation_tokens import TokenRefused, create_token, expire_token, require_tokens
 from gateway.kafka.connection.errors import ClusterUnavailable
-from gateway.kafka.delegation_tokens import TokenRefused, create_token, expire_token, require_tokens
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import (

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from gateway.kafka.access.scram_users import create_scram_users, describe_scram_users
 from gateway.kafka.admin import AdminError
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism, salted
-from gateway.kafka.scram_users import create_scram_users, describe_scram_users
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import (

@@ -18,8 +18,8 @@ from typing import Final
 
 import structlog
 
+from gateway.kafka.access.delegation_tokens import Token, TokenRefused
 from gateway.kafka.connection.errors import ClusterUnavailable, NetError
-from gateway.kafka.delegation_tokens import Token, TokenRefused
 from gateway.transport.background import Background
 
 AT_A_TIME: Final = 8

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gateway.kafka import range_reader
 from gateway.kafka.cluster import ClusterUnavailable
-from gateway.kafka.range_reader import RangeReader
+from gateway.kafka.logs import range_reader
+from gateway.kafka.logs.range_reader import RangeReader
 from protocol.fetch import FetchedPartition, FetchPartition, FetchResponseView
 from tests.support.mirror.source_log import Given, v2_batch
 

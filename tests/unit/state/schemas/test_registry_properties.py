@@ -15,7 +15,7 @@ from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.operations.secrets.rules.references import shown
 from gateway.operations.secrets.sealing import keys_of
 from gateway.state.records import LinkRecord
-from gateway.state.registry_properties import RegistrySide, registry_config
+from gateway.state.schemas.registry_properties import RegistrySide, registry_config
 from tests.support.control.control_plane import PROPERTIES, Plane
 
 S, T = RegistrySide.SOURCE.prefix, RegistrySide.TARGET.prefix

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.compacted_log import CompactedLog
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.kafka.logs.compacted_log import CompactedLog
 from gateway.transport.host import Host
 from protocol.apis import ApiKey
 from tests.simulation.fleet import logs

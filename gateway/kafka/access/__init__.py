@@ -1,0 +1,1 @@
+"""What a cluster says of who may do what: ACLs, SCRAM users, quotas, delegation tokens."""

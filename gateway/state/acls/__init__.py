@@ -1,0 +1,1 @@
+"""Copied ACLs as records, and the options that say which."""

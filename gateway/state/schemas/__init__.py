@@ -1,0 +1,1 @@
+"""Copied schemas as records, and the options that say which."""
