@@ -18,6 +18,7 @@ from tests.support.mirror.mirror_lab import cluster
 FORMATS = {"0.9.0": 0, "0.10.2": 1}
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3}
 COUNT = 400
+_KEPT = {"retention_ms": "-1"}  # records say that they are of 2017: retention would take them while the test looks
 
 
 def write(bootstrap: str, topic: str, codec: str) -> None:
@@ -37,7 +38,7 @@ def write(bootstrap: str, topic: str, codec: str) -> None:
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("version", FORMATS)
 async def test_as_a_broker_writes_them(failback_destination: DevCluster, topic: str, version: str, codec: str) -> None:
-    create_topic(failback_destination.bootstrap, topic, partitions=1, message_format_version=version)
+    create_topic(failback_destination.bootstrap, topic, partitions=1, **_KEPT, message_format_version=version)
     write(failback_destination.bootstrap, topic, codec)
     assert log_ends(failback_destination.bootstrap, topic, 1) == [COUNT]
     client = cluster(failback_destination.bootstrap)
@@ -66,7 +67,7 @@ async def test_as_a_broker_writes_them(failback_destination: DevCluster, topic: 
 def test_mirrored_and_promoted(old_migration: Migration, topic: str, version: str, codec: str) -> None:
     """Filled before, written to while it is mirrored; offsets stay equal."""
     source = old_migration.source.bootstrap
-    create_topic(source, topic, partitions=1, message_format_version=version)
+    create_topic(source, topic, partitions=1, **_KEPT, message_format_version=version)
     write(source, topic, codec)
     old_migration.mirror(topic)
     write(old_migration.gateway.bootstrap, topic, codec)
@@ -84,7 +85,7 @@ def test_mirrored_and_promoted(old_migration: Migration, topic: str, version: st
 def test_a_log_of_several_formats(old_migration: Migration, topic: str) -> None:
     """As an upgrade leaves it: v0, then v1, then v2."""
     source = old_migration.source.bootstrap
-    create_topic(source, topic, partitions=1, message_format_version="0.9.0")
+    create_topic(source, topic, partitions=1, **_KEPT, message_format_version="0.9.0")
     for version, codec in (("0.9.0", "gzip"), ("0.10.2", "lz4"), ("2.8-IV1", "snappy")):
         alter(source, topic, {"message.format.version": version})
         write(source, topic, codec)
@@ -97,7 +98,7 @@ def test_a_log_of_several_formats(old_migration: Migration, topic: str) -> None:
 def test_log_append_time_in_v1(old_migration: Migration, topic: str) -> None:
     source = old_migration.source.bootstrap
     kinds = {"message_format_version": "0.10.2", "message_timestamp_type": "LogAppendTime"}
-    create_topic(source, topic, partitions=1, **kinds)
+    create_topic(source, topic, partitions=1, **_KEPT, **kinds)
     write(source, topic, "gzip")
     write(source, topic, "none")
     old_migration.mirror(topic)
