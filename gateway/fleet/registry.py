@@ -141,7 +141,7 @@ class FleetRegistry:
         aged = (_aged(record, known.get(name), dropped.get(name, ())) for name, record in named.items())
         records: list[Record] = [record for record in aged if record != known.get(record.name)]
         records += [_succeeded(self._store.gateways[old.name]) for old in admission.succeeded]
-        if self._store.fleet is None:
+        if not self._store.secret:
             records.append(FleetRecord(self._new_secret()))
         if records:
             await self._store.put(*records)

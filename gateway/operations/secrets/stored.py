@@ -13,7 +13,7 @@ from dataclasses import replace
 import structlog
 
 from gateway.operations.secrets.link_secrets import LinkSecrets
-from gateway.state.gateway_records import SECRET_BYTES, FleetRecord
+from gateway.state.gateway_records import SECRET_BYTES
 from gateway.state.records import LinkRecord
 from gateway.state.store import StateStore, StoreError
 
@@ -37,8 +37,8 @@ class StoredSecrets:
         await self._renew_fleet()
 
     async def _renew_fleet(self) -> None:
-        old = self._store.get("fleet")
-        if not isinstance(old, FleetRecord) or not self._secrets.is_outdated_fleet(old.secret) or self._why_not():
+        old = self._store.fleet
+        if old is None or not self._secrets.is_outdated_fleet(old.secret) or self._why_not():
             return
         try:
             await self._store.replace(
