@@ -103,7 +103,8 @@ def assert_nothing_lost(writer: Writer, logs: list[Log]) -> None:
         expected = list(range(partition, writer.sent, partitions))
         assert numbers(log) == expected, first_difference(numbers(log), expected)
         told = [writer.acknowledged[number].offset for number in expected]
-        assert told == [record.offset for record in log]
+        there = [record.offset for record in log]
+        assert told == there, first_difference(told, there)
 
 
 def assert_equal(source: list[Log], target: list[Log]) -> None:

@@ -23,11 +23,27 @@ def _nobody_knows() -> bool:
     return False
 
 
-def answered(ask: Callable[[], httpx.Response], deadline_s: float = DEADLINE_S) -> tuple[httpx.Response, bool]:
-    """The first answer that is not 503, and whether 503 came before it: then it may be about what was done already.
+def is_unserved(answer: httpx.Response) -> bool:
+    """Nobody leads now, or not for long enough."""
+    return answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def was_overtaken(answer: httpx.Response) -> bool:
+    """Nothing was done, since what it is about was changed while it was decided on."""
+    return answer.status_code == HTTPStatus.CONFLICT and "changed meanwhile; try again" in answer.text
+
+
+def answered(
+    ask: Callable[[], httpx.Response],
+    deadline_s: float = DEADLINE_S,
+    *,
+    again: Callable[[httpx.Response], bool] = is_unserved,
+) -> tuple[httpx.Response, bool]:
+    """The first answer that is not to be asked `again`, and whether one came before it: then it may be about what was
+    done already.
 
     Raises:
-        AssertionError: only 503 within `deadline_s` seconds; it has what the last one said.
+        AssertionError: no other within `deadline_s` seconds; it has what the last one said.
     """
     answers = 0
     last: httpx.Response | None = None
@@ -36,10 +52,10 @@ def answered(ask: Callable[[], httpx.Response], deadline_s: float = DEADLINE_S) 
         nonlocal answers, last
         answers += 1
         last = ask()
-        return last.status_code != HTTPStatus.SERVICE_UNAVAILABLE
+        return not again(last)
 
     try:
-        wait_until(is_served, deadline_s, what="an answer other than 503")
+        wait_until(is_served, deadline_s, what="an answer that is no 'try again'")
     except AssertionError as exc:
         raise AssertionError(f"{exc}: {last.text if last is not None else ''}") from None
     assert last is not None

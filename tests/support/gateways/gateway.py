@@ -18,7 +18,7 @@ import yaml
 from gateway.api.access.token_file import default_path
 from gateway.cli.connection import BearerFile
 from gateway.devcluster import claim_ports, release_ports
-from tests.support.gateways.asking import answered, carried_out
+from tests.support.gateways.asking import answered, carried_out, is_unserved, was_overtaken
 from tests.support.gateways.forked import ForkedGateway, started_gateway
 from tests.support.waiting import wait_until
 
@@ -156,10 +156,14 @@ class GatewayProcess:
     def delete_link(self, name: str) -> None:
         """Forget a link and its mirrors, so that no later gateway on the same target takes them up.
 
-        What one holds up whose source is gone, every later test would wait for: so a leader is waited for. A refusal is
-        told, and no failure: the test may be about a gateway that refuses all.
+        What one holds up whose source is gone, every later test would wait for: so a leader is waited for, and what
+        changed while it was asked is asked again. A refusal is told, and no failure: the test may be about a gateway
+        that refuses all.
         """
-        answer, _ = answered(lambda: self.api.delete(f"/v3/links/{name}", params={"force": True}))
+        answer, _ = answered(
+            lambda: self.api.delete(f"/v3/links/{name}", params={"force": True}),
+            again=lambda told: is_unserved(told) or was_overtaken(told),
+        )
         if answer.is_error:
             print(f"link {name} was not deleted: {answer.status_code} {answer.text}")  # noqa: T201 - told with a failure
 

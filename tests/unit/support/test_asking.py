@@ -7,7 +7,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.support.gateways.asking import answered, carried_out
+from tests.support.gateways.asking import answered, carried_out, was_overtaken
 from tests.unit.support.conftest import Clock
 
 
@@ -31,7 +31,7 @@ def test_the_first_answer_of_a_leader_counts(clock: Clock) -> None:
 
 
 def test_a_fleet_without_a_leader_is_told_with_its_last_words(clock: Clock) -> None:
-    with pytest.raises(AssertionError, match=r"other than 503 did not come true within 60\.0 s.*: say 503$"):
+    with pytest.raises(AssertionError, match=r"no 'try again' did not come true within 60\.0 s.*: say 503$"):
         answered(saying(503))
     assert clock.now == pytest.approx(60, abs=0.2)
 
@@ -45,3 +45,11 @@ def test_what_is_carried_out(clock: Clock, statuses: tuple[int, ...], is_done: b
 def test_what_is_refused(clock: Clock, statuses: tuple[int, ...], is_done: bool) -> None:
     with pytest.raises(AssertionError, match=rf"^{statuses[-1]} say {statuses[-1]}"):
         carried_out(saying(*statuses), lambda: is_done)
+
+
+def test_what_was_changed_meanwhile_is_asked_again_by_who_says_so(clock: Clock) -> None:
+    words = ["link 'a': a mirror or a group of it was changed meanwhile; try again", "not empty"]
+    said = iter([httpx.Response(409, text=text) for text in words])
+    answer, again = answered(lambda: next(said), again=was_overtaken)
+    assert (answer.text, again) == ("not empty", True)
+    assert answered(saying(409))[0].status_code == 409
