@@ -60,6 +60,10 @@ demo-spark: need-demo venv brokers ## Copy a backlog by Spark, with its tasks an
 demo-topologies: need-demo venv brokers ## A chain, links both ways and two sources of one target, between three clusters
 	@$(BIN)/python -m demo.topologies $(DEMO_ARGS)
 
+.PHONY: demo-carry
+demo-carry: need-demo venv brokers ## Move an application with its ACLs, users, quotas, Avro schemas and a share group
+	@$(BIN)/python -m demo.carry $(DEMO_ARGS)
+
 .PHONY: test
 test: need-test venv brokers toxiproxy ## Run every test but those of the next nine (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -61,6 +62,7 @@ def read_topic(
     *,
     aborted: bool = False,
     access: Access = IN_CLEAR,
+    parse: Callable[[bytes | None], RecordId] = parse_value,
 ) -> TopicLog:
     """Every record from each log's start to its end as of now; with `aborted`, those of aborted transactions too.
 
@@ -88,7 +90,7 @@ def read_topic(
                         left.discard(partition)
                     continue  # the others are transient: the deadline decides
                 if offset < ends[partition]:
-                    record = parse_value(message.value())
+                    record = parse(message.value())
                     producer = names.setdefault(record.producer, record.producer)
                     content = digest(message.key(), message.value(), _headers(message), message.timestamp())
                     records[partition].append(LogRecord(offset, RecordId(producer, record.seq), content))

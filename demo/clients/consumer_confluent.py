@@ -6,7 +6,8 @@ import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from demo.clients.common import EventLog, Fetched, StopSignal, consumer_arguments, librdkafka_tls, log_reads
+from demo.clients.common import EventLog, Fetched, Parse, StopSignal, consumer_arguments, librdkafka_tls, log_reads
+from demo.records import parse_value
 
 MAX_BATCH = 2000
 LINGER_S = 0.1  # how long records are gathered before they are logged and committed
@@ -15,8 +16,8 @@ LINGER_S = 0.1  # how long records are gathered before they are logged and commi
 class Member:
     """Gathers records, then logs and commits them together; a revoked partition's are committed in the callback."""
 
-    def __init__(self, consumer: Consumer, log: EventLog, topic: str) -> None:
-        self.consumer, self.log, self.topic = consumer, log, topic
+    def __init__(self, consumer: Consumer, log: EventLog, topic: str, parse: Parse = parse_value) -> None:
+        self.consumer, self.log, self.topic, self.parse = consumer, log, topic, parse
         self.batch: list[Fetched] = []
 
     def gather(self) -> None:
@@ -37,7 +38,7 @@ class Member:
     def process(self) -> None:
         """Log what was gathered and commit it, in this order."""
         batch, self.batch = self.batch, []
-        positions = log_reads(self.log, batch)
+        positions = log_reads(self.log, batch, self.parse)
         if positions:
             offsets = [TopicPartition(self.topic, partition, at) for partition, at in positions.items()]
             try:

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -100,26 +100,31 @@ def home(artifact: str, version: str) -> Path:
     return folder
 
 
+def start_of(version: str, there: Path, ports: Sequence[int]) -> tuple[list[str], dict[str, str]]:
+    """How it is started: command and environment. `there`: its folder; `ports`: of clients, and of its own metrics."""
+    path = java(17 if version == V2 else 21)
+    jars = f"{next(there.glob('*-runner.jar'), '')}:{there / 'lib'}/*"
+    start = (
+        ["-cp", jars, "io.quarkus.runner.GeneratedMain"] if version == V2 else ["-jar", str(there / "quarkus-run.jar")]
+    )
+    environment = {
+        "QUARKUS_HTTP_PORT": str(ports[0]),
+        "QUARKUS_HTTP_HOST": "127.0.0.1",
+        "QUARKUS_MANAGEMENT_PORT": str(ports[1]),
+    }
+    return [path, "-Xmx256m", "-XX:TieredStopAtLevel=1", *start], environment
+
+
 @contextmanager
 def running(
     version: str, folder: Path, *, artifact: str = "apicurio-registry-app", settings: Mapping[str, str] = {}
 ) -> Iterator[Registry]:
     """A registry of its own, empty. `settings`: environment variables."""
     there, port = home(artifact, version), claim_ports(2)
-    path = java(17 if version == V2 else 21)
-    jars = f"{next(there.glob('*-runner.jar'), '')}:lib/*"
-    start = ["-cp", jars, "io.quarkus.runner.GeneratedMain"] if version == V2 else ["-jar", "quarkus-run.jar"]
-    environment = {
-        "QUARKUS_HTTP_PORT": str(port[0]),
-        "QUARKUS_HTTP_HOST": "127.0.0.1",
-        "QUARKUS_MANAGEMENT_PORT": str(port[1]),
-        "PATH": "/usr/bin:/bin",
-        **settings,
-    }
+    command, environment = start_of(version, there, port)
+    environment |= {"PATH": "/usr/bin:/bin", **settings}
     log = (folder / f"{artifact}-{version}-{port[0]}.log").open("wb")
-    process = subprocess.Popen(
-        [path, "-Xmx256m", "-XX:TieredStopAtLevel=1", *start], cwd=there, env=environment, stdout=log, stderr=log
-    )
+    process = subprocess.Popen(command, cwd=there, env=environment, stdout=log, stderr=log)
     registry = Registry(port[0])
     try:
         wait_until(registry.is_there, 400.0, what=f"Apicurio {version}")
