@@ -51,6 +51,7 @@ from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources, SourcesForViews
 from gateway.schemas.check import SchemaCheck
 from gateway.schemas.gate import SchemaGate
+from gateway.schemas.missing_ids import MissingIds
 from gateway.schemas.schema_sync import SchemaSync
 from gateway.state.store import StateStore
 from gateway.topics.config_drift import ConfigDrift
@@ -131,6 +132,9 @@ class ControlParts:
             check=SchemaCheck(records=self.records, target=target, sync=self.schema_sync),
             sync=self.schema_sync,
             clock=host.monotonic,
+        )
+        self.missing_ids = MissingIds(
+            records=self.records, engine=self.engine, sync=self.schema_sync, clock=host.monotonic
         )
         self.measure = Measure(
             records=self.records,

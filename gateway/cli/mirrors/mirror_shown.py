@@ -93,6 +93,13 @@ def asked_for(mirror: Any) -> list[tuple[str, str]]:
     ]
 
 
+def written_anew(places: list[str]) -> str:
+    """What becomes of schema ids; '' where records are copied as bytes."""
+    if not places:
+        return ""
+    return f"written anew in {', '.join(places)}, from the first record on: other bytes than on the source"
+
+
 def transition_errors(errors: list[Any] | None) -> None:
     """Below the facts."""
     if errors:
