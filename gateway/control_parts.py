@@ -184,6 +184,7 @@ def topic_promoter(
         configs=LastConfigs(parts.sources, parts.target),
         acls=parts.acl_sync,
         schema_gate=parts.schema_gate,
+        missing_ids=parts.missing_ids.waits,
         locks=parts.locks,
         routing=parts.routing,
         pauses=pauses,

@@ -8,12 +8,13 @@ is in the state topic, so the waiting gateway reads it there, and its partition 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from gateway.mirror.interface import MirrorEngine
 from gateway.operations.records import Records
+from gateway.schemas.rules.gate import named
 from gateway.schemas.schema_sync import SchemaSync
 from gateway.state.mirror_states import is_mirroring
 from gateway.state.records import MirrorRecord
@@ -44,6 +45,13 @@ class MissingIds:
         """Ids that partitions of a mirror topic wait for."""
         mirror = self._records.store.mirrors.get((link, topic))
         return () if mirror is None or not _writes_ids(mirror) else self._missing(mirror)
+
+    def waits(self, link: str, topics: Sequence[str]) -> str:
+        """Why a promote of these mirror topics must wait, '' when it need not: under a write pause the mirror would."""
+        for topic in topics:
+            if missing := self.of(link, topic):
+                return f"{named(missing)} in the id map, which records of {topic} have"
+        return ""
 
     async def run_due(self) -> None:
         """Once a second."""

@@ -78,6 +78,9 @@ async def test_describe_names_what_is_waited_for(pair: RegistryPair) -> None:
     await waiting(pair, 7, 9)
     view = await pair.plane.service.mirrors.describe("l", "orders")
     assert list(view.unresolved_schema_ids) == [7, 9]
+    waits = pair.plane.parts.missing_ids.waits
+    assert waits("l", ["orders"]) == "schema ids 7, 9 in the id map, which records of orders have"
+    assert waits("l", ["other"]) == ""
     (shown,) = [one for one in pair.plane.service.numbers().mirrors if one.topic == "orders"]
     assert [len(one.missing_ids) for one in shown.partitions] == [2, 1]
 

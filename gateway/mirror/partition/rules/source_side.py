@@ -114,10 +114,11 @@ class SourceSide:
     def ready(self, now: float) -> bool:
         """True when a fetch may be sent."""
         self.full = self.queued_bytes > (self.pause_bytes // 2 if self.full else self.pause_bytes)
-        return not self.full and not self.asked and now >= self._fetch_after and not self._waits_for_ids
+        return not self.full and not self.asked and now >= self._fetch_after and not self.waits_for_ids
 
     @property
-    def _waits_for_ids(self) -> bool:
+    def waits_for_ids(self) -> bool:
+        """The next batch has ids of schemas that the id map lacks: nothing is fetched until it has them."""
         return self.cursor.rewriter is not None and self.cursor.rewriter.waiting is not None
 
     def counts(self, size: int, *, follower: bool) -> None:
