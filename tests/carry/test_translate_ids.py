@@ -228,11 +228,8 @@ def test_an_unknown_id_waits_and_goes_on_by_itself(lab: Lab, tmp_path: Path) -> 
     lab.registry.add("later-value", fixed(41), schema_id=41)
     lab.level(topic)
 
-    for path, body in (
-        (f"/mirrors/{topic}:reverse-and-start-mirror", {}),
-        (f"/mirrors/{topic}:reverse-and-pause-mirror", {}),
-    ):
-        assert "written anew" in lab.refused("POST", path, body)
+    for verb in ("reverse-and-start-mirror", "reverse-and-pause-mirror"):
+        assert "written anew" in lab.refused("POST", f"/mirrors/{topic}:{verb}", {})
     assert "written anew" in lab.refused("GET", f"/catch-up?topic={topic}")
     changes = [
         {"name": "ack", "value": "both"},
