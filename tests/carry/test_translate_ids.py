@@ -267,10 +267,4 @@ def audited(lab: Lab, topic: str, folder: Path) -> None:
     assert "schema ids written anew, compared through the link's id map" in found["offsets"]
     assert [one["schema_ids_through_map"] for one in found["partitions"]] == [["key", "value", "headers"]] * 2
     assert found["totals"]["compared"] == 15
-    clusters = [("--source", lab.source.bootstrap), ("--target", lab.target.bootstrap)]
-    by_bytes = subprocess.run(
-        [*command, *(text for pair in clusters for text in pair), "--master", "local[1]", "--wait", "0"],
-        capture_output=True, text=True, timeout=280, check=False,
-    )  # fmt: skip
-    assert by_bytes.returncode == 1, by_bytes.stdout + by_bytes.stderr
     print(f"translate ids: {done.stdout.splitlines()[-1]}")  # noqa: T201
