@@ -164,7 +164,7 @@ def mirrors(
         drift=parts.drift,
         configs=TargetConfigs(parts.records, parts.target),
         trouble=failbacks.trouble,
-        schema_ids=parts.schema_gate.unknown,
+        schema_ids=lambda link, topic: parts.missing_ids.of(link, topic) or parts.schema_gate.unknown(link, topic),
     )
 
 

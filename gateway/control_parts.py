@@ -51,6 +51,7 @@ from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources, SourcesForViews
 from gateway.schemas.check import SchemaCheck
 from gateway.schemas.gate import SchemaGate
+from gateway.schemas.missing_ids import MissingIds
 from gateway.schemas.schema_sync import SchemaSync
 from gateway.state.store import StateStore
 from gateway.topics.config_drift import ConfigDrift
@@ -132,6 +133,9 @@ class ControlParts:
             sync=self.schema_sync,
             clock=host.monotonic,
         )
+        self.missing_ids = MissingIds(
+            records=self.records, engine=self.engine, sync=self.schema_sync, clock=host.monotonic
+        )
         self.measure = Measure(
             records=self.records,
             engine=self.engine,
@@ -180,6 +184,7 @@ def topic_promoter(
         configs=LastConfigs(parts.sources, parts.target),
         acls=parts.acl_sync,
         schema_gate=parts.schema_gate,
+        missing_ids=parts.missing_ids.waits,
         locks=parts.locks,
         routing=parts.routing,
         pauses=pauses,

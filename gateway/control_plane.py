@@ -192,6 +192,7 @@ class ControlService:
         every(_TICK_S, self.acl_sync.run_due, "ACL sync")
         every(_TICK_S, self.schema_sync.run_due, "schema sync")
         every(_TICK_S, self.schema_gate.run_due, "schema gate")
+        every(_TICK_S, self._parts.missing_ids.run_due, "schema ids that mirrors wait for")
         every(MIGRATIONS_EVERY_S, self._migration_run.run_due, "migrations")
         every(REHEARSALS_EVERY_S, self.migration_rehearsals.run_due, "rehearsals of migrations")
         every(SAMPLE_EVERY_S, self._history.look, "history of mirrors")

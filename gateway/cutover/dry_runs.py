@@ -14,7 +14,7 @@ from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.reversals import require_one_kind
 from gateway.errors import Conflict
 from gateway.operations.records import Records, require_created
-from gateway.state.mirror_states import MirrorOperation, require
+from gateway.state.mirror_states import MirrorOperation, require, require_same_bytes
 from gateway.state.records import MirrorState
 from gateway.topics.promote_plan import REFUSALS, PromotePlanner
 
@@ -87,7 +87,8 @@ class DryRuns:
         """A reverse of what is mirrored to the target begins with its promote, and is not done together with others."""
         first = [name for name in names if self._is_promoted_first(link, name)]
         promoted = {
-            each.topic: replace(each, promoted_first=True) for each in await self._promoted(link, first, force=force)
+            each.topic: self._then_back(link, replace(each, promoted_first=True))
+            for each in await self._promoted(link, first, force=force)
         }
         found = [promoted.get(name) or await self._one(MirrorOperation.REVERSE, link, name) for name in names]
         fit = [each.topic for each in found if each.refused is None]
@@ -96,6 +97,14 @@ class DryRuns:
         except Conflict as exc:
             return [each if each.refused else Outlook(topic=each.topic, refused=exc) for each in found]
         return found
+
+    def _then_back(self, link: str, promoted: Outlook) -> Outlook:
+        """Of a topic that is promoted first: whether the reverse behind that would be refused."""
+        try:
+            require_same_bytes(self._records.mirror(link, promoted.topic))
+        except REFUSALS as exc:
+            return promoted if promoted.refused else replace(promoted, refused=exc)
+        return promoted
 
     def _is_promoted_first(self, link: str, topic: str) -> bool:
         mirror = self._records.store.mirrors.get((link, topic))

@@ -28,7 +28,8 @@ _HIDDEN: Final = "********"
 class LinkPlan:
     """A link. `source`, `target`: Kafka client properties. `group_prefix`: of mirror groups' names on the target.
     `records`: of its mirror topics, with all the ways they have gone. `groups`: states of mirror groups, by their name
-    on the target. `sources`: cluster ids by the tag of every link there ever was."""
+    on the target. `sources`: cluster ids by the tag of every link there ever was. `ids`, `same_ids`: the id map of its
+    schemas (`state/schemas/id_map.py`), where a mirror writes ids anew."""
 
     link: str
     source_cluster_id: str
@@ -40,6 +41,8 @@ class LinkPlan:
     records: tuple[MirrorRecord, ...] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[int, str] = field(default_factory=dict)
+    ids: Mapping[int, int] = field(default_factory=dict)
+    same_ids: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def without_link(cls, source: Mapping[str, str], target: Mapping[str, str], topics: Sequence[str]) -> LinkPlan:
@@ -106,6 +109,8 @@ class LinkPlan:
             records=tuple(_record(mirror, body["link_name"]) for mirror in body["mirrors"]),
             groups={group["group"]: group["state"] for group in body["groups"]},
             sources={int(tag): cluster for tag, cluster in body["sources"].items()},
+            ids=dict(body.get("schema_ids", ())),
+            same_ids=dict(body.get("same_schema_ids", ())),
         )
 
 
@@ -172,6 +177,7 @@ def _record(body: Mapping[str, Any], link: str) -> MirrorRecord:
             Upstream(up["cluster_id"], up["link"], up["topic"], tuple(up["until_offsets"]))
             for up in told.get("upstream", ())
         ),
+        translates_ids=tuple(told.get("translates_ids", ())),
     )
 
 

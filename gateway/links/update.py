@@ -26,6 +26,7 @@ from gateway.links.rules.update import (
     ConfigChange,
     ConfigOperation,
     altered,
+    why_ids_stay,
     why_not_paused,
 )
 from gateway.mirror.interface import MirrorEngine
@@ -81,7 +82,7 @@ class LinkUpdates:
             new = altered(old, flattened(old.client), _single(changes))
             registries = self._registries(old, new)
             record = replace(old, configs=dict(new.configs), client=await self._tried(old, new), registries=registries)
-            self._require_may_pause(old, record)
+            self._require_may_be(old, record)
             if validate_only or record == old:
                 return self._links.view(record)
             await self._store(old, record)
@@ -102,14 +103,16 @@ class LinkUpdates:
         return await self.alter(name, changes, validate_only=validate_only)
 
     async def _store(self, old: LinkRecord, new: LinkRecord) -> None:
-        await self._records.store.replace(old, new, guard=lambda: self._require_may_pause(old, new))
+        await self._records.store.replace(old, new, guard=lambda: self._require_may_be(old, new))
 
-    def _require_may_pause(self, old: LinkRecord, new: LinkRecord) -> None:
-        """Raises Conflict where the link is paused while a mirror of it is needed."""
+    def _require_may_be(self, old: LinkRecord, new: LinkRecord) -> None:
+        """Raises Conflict where the link is paused while a mirror of it is needed, or loses what one goes by."""
         pauses = parse(new.configs).paused and not parse(old.configs).paused
         why = why_not_paused(self._mirrors(new.name)) if pauses else ""
         if why:
             raise Conflict(f"link '{new.name}' cannot be paused: {why}")
+        if why := why_ids_stay(self._mirrors(new.name), parse(new.configs)):
+            raise Conflict(f"link '{new.name}' cannot be changed so: {why}")
 
     def _mirrors(self, link: str) -> Sequence[MirrorRecord]:
         return [mirror for key, mirror in self._records.store.mirrors.items() if key[0] == link]

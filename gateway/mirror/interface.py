@@ -22,10 +22,12 @@ class PartitionStatus:
     `bytes_per_s` a 5-second moving rate. `phase`: starting | padding | copying | paused | failed | stopped.
     `bypassed_last_minute`: records of the last 60 s that no gateway forwarded (producer not migrated yet).
     `segments`: of the offset map, 0 while source and target offsets are equal. `waits_for`: what the source waits for
-    before it shows more records, "" when nothing is known. `source_start`: the source's log start, None while it is not
-    known. `merged_total`: batches that were appended as a part of a merged one. `leader_bytes_total`,
-    `follower_bytes_total`: of records that the source's leaders and its other replicas have sent. `queued_bytes`:
-    memory of what was fetched and is not known to be on the target yet.
+    before it shows more records, or the mirror before it copies them, "" when nothing is known. `source_start`: the
+    source's log start, None while it is not known. `merged_total`: batches that were appended as a part of a merged
+    one. `leader_bytes_total`, `follower_bytes_total`: of records that the source's leaders and its other replicas have
+    sent. `queued_bytes`: memory of what was fetched and is not known to be on the target yet. `missing_ids`: of
+    schemas, in records that are not copied until the id map has them; `ids_written_total`: ids that were written anew.
+    Both of topics with `translates_ids` only.
     """
 
     partition: int
@@ -47,6 +49,8 @@ class PartitionStatus:
     leader_bytes_total: int = 0
     follower_bytes_total: int = 0
     queued_bytes: int = 0
+    missing_ids: tuple[int, ...] = ()
+    ids_written_total: int = 0
 
 
 class MirrorEvents(Protocol):

@@ -34,6 +34,7 @@ from gateway.operations.replica import Replica
 from gateway.operations.sources import Sources
 from gateway.runtime.naming import name_of, peer_hosts
 from gateway.state.records import LinkRecord
+from gateway.state.schemas.id_map import IdMaps
 from gateway.state.store import StateStore, StoreError
 from gateway.transport.host import MACHINE, Host
 
@@ -92,6 +93,7 @@ class Peering:
             clock=host.monotonic,
             wall_ms=host.wall_ms,
             lease_valid=self.lease_valid,
+            ids=IdMaps(shared.store).of,
         )
         self.mirrors = FleetMirrors(
             name=self.name,

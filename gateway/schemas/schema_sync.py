@@ -21,11 +21,12 @@ from gateway.operations.records import Records
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.schemas.look import Asked
 from gateway.schemas.registry import Registry, RegistryError, as_control_error, task_code
-from gateway.schemas.rules.remember import id_map, of_link
+from gateway.schemas.rules.remember import of_link
 from gateway.schemas.rules.scene import Change, LeftOut, Options, Plan
 from gateway.schemas.schema_round import Looked, SchemaError, SchemaMemory, SchemaRound
 from gateway.state.link_config import LinkConfig, parse
 from gateway.state.records import LinkRecord
+from gateway.state.schemas.id_map import id_map
 from gateway.state.schemas.registry_properties import RegistryConfig, RegistrySide
 from gateway.state.schemas.schema_records import SchemaRecord
 from gateway.state.store import ProducerFenced, StoreError

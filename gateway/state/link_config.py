@@ -17,9 +17,11 @@ from gateway.state.acls.acl_filters import NO_ACLS, AclFilters, parse_acl_filter
 from gateway.state.acls.acl_options import hosts, principal_rules
 from gateway.state.name_filters import ALL_NAMES, NO_NAMES, NameFilters, parse_filters
 from gateway.state.schemas.schema_options import (
+    ID_PLACES,
     SchemaGateMode,
     SchemaIds,
     SchemaVersions,
+    id_places,
     schema_gate,
     schema_ids,
     schema_versions,
@@ -41,6 +43,7 @@ ACL_WRITE_HOSTS = "acl.sync.write.hosts"
 ACL_OWN_TOPICS = "acl.sync.own.topics.enable"
 SCHEMA_SYNC = "schema.sync.enable"
 SCHEMA_IDS = "schema.ids"
+SCHEMA_TRANSLATE = "schema.translate.topic.filters"
 MAX_PREFIX = 12  # Confluent's limit
 MAX_RACK = 255
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]*")
@@ -97,6 +100,8 @@ class LinkConfig:
     the registry of the source to that of the target; which `schema_versions`, and with which `schema_ids`.
     `schema_deleted`: soft-deleted versions, too; `schema_normalize`: have the target normalize them.
     `schema_gate`: what a promote does while ids that records have are not known to the target's registry.
+    `schema_translated`: source topics whose mirrors write the ids in their records anew, where `schema_places` says;
+    for `schema_wait_ms` milliseconds a partition waits for an id that is not in the id map before its mirror fails.
     """
 
     ack: Ack = Ack.SOURCE
@@ -137,6 +142,9 @@ class LinkConfig:
     schema_deleted: bool = True
     schema_normalize: bool = False
     schema_gate: SchemaGateMode = SchemaGateMode.WAIT
+    schema_translated: NameFilters = NO_NAMES
+    schema_places: tuple[str, ...] = ID_PLACES
+    schema_wait_ms: int = 3_600_000
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -196,7 +204,21 @@ def _parsed(configs: tuple[tuple[str, str], ...]) -> LinkConfig:
         raise LinkConfigError(f"{ACL_SYNC}: needs {ACL_FILTERS} with at least one filter")
     if config.acl_filters.filters and not config.acl_sync:
         raise LinkConfigError(f"{ACL_FILTERS}: needs {ACL_SYNC}=true")
+    _require_id_map(config)
     return config
+
+
+def _require_id_map(config: LinkConfig) -> None:
+    """What mirrors that write ids anew need, and what cannot be with them."""
+    if not config.schema_translated.filters:
+        return
+    if not config.schema_sync or config.schema_ids is not SchemaIds.TRANSLATE:
+        raise LinkConfigError(f"{SCHEMA_TRANSLATE}: needs {SCHEMA_SYNC}=true and {SCHEMA_IDS}=translate")
+    if config.ack is Ack.BOTH:
+        raise LinkConfigError(
+            f"{SCHEMA_TRANSLATE}: with ack=both clients' writes would wait for schemas, so they would time out; set "
+            "ack=source first"
+        )
 
 
 def canonical(configs: Mapping[str, str]) -> dict[str, str]:
@@ -343,7 +365,7 @@ def _topic_filters(text: str) -> NameFilters:
     return parse_filters(text, "topicFilters") if text else ALL_NAMES
 
 
-def _auto_create_filters(text: str) -> NameFilters:
+def _no_topics(text: str) -> NameFilters:
     return parse_filters(text, "topicFilters") if text else NO_NAMES
 
 
@@ -378,7 +400,7 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "cluster.link.retry.timeout.ms": ("retry_timeout_ms", _integer(1_000, 604_800_000), "300000"),
     "link.allow.unauthorized.target": ("allow_unauthorized_target", _boolean, "false"),
     AUTO_CREATE: ("auto_create", _boolean, "false"),
-    AUTO_CREATE_FILTERS: ("auto_create_filters", _auto_create_filters, ""),
+    AUTO_CREATE_FILTERS: ("auto_create_filters", _no_topics, ""),
     AUTO_CREATE_LIMIT: ("auto_create_limit", _integer(1, 10_000), "100"),
     ACL_SYNC: ("acl_sync", _boolean, "false"),
     ACL_FILTERS: ("acl_filters", parse_acl_filters, ""),
@@ -394,6 +416,9 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "schema.include.deleted": ("schema_deleted", _boolean, "true"),
     "schema.normalize": ("schema_normalize", _boolean, "false"),
     "schema.gate": ("schema_gate", schema_gate, "wait"),
+    SCHEMA_TRANSLATE: ("schema_translated", _no_topics, ""),
+    "schema.translate.places": ("schema_places", id_places, ",".join(ID_PLACES)),
+    "schema.translate.wait.ms": ("schema_wait_ms", _integer(1_000, 604_800_000), "3600000"),
 }
 
 # Second names: what Confluent calls the option elsewhere, and short ones.

@@ -139,7 +139,22 @@ def require(operation: MirrorOperation, mirror: MirrorRecord) -> MirrorState:
         raise WrongState(f"mirror topic '{mirror.mirror_topic}' {exc}") from None
     if BY_OPERATION[operation, mirror.state].only not in (None, mirror.failback.direction):
         raise WrongState(f"mirror topic '{mirror.mirror_topic}' {_WRONG_WAY[operation, mirror.state]}")
+    if operation in (MirrorOperation.REVERSE, MirrorOperation.RESTORE):
+        require_same_bytes(mirror)
     return state
+
+
+def require_same_bytes(mirror: MirrorRecord) -> None:
+    """What leads back to the source takes both logs for the same.
+
+    Raises:
+        WrongState: its records name other schema ids on the target.
+    """
+    if mirror.translates_ids:
+        raise WrongState(
+            f"mirror topic '{mirror.mirror_topic}' cannot go back to the source: schema ids in its records are written "
+            "anew, so both logs differ; mirror it back under another name, by a link the other way"
+        )
 
 
 def apply(operation: MirrorOperation, mirror: MirrorRecord, now_ms: int, **changes: Any) -> MirrorRecord:

@@ -45,7 +45,7 @@ class MirrorDirection(StrEnum):
 
 
 class MirrorError(StrEnum):
-    """Why a mirror FAILED: Confluent's names where they have one, ours (the last eight) where not.
+    """Why a mirror FAILED: Confluent's names where they have one, ours (the last nine) where not.
 
     SOURCE and TARGET are the origin and the copy: of a mirror back, the link's target and its source.
     """
@@ -64,6 +64,7 @@ class MirrorError(StrEnum):
     INTERNAL_ERROR = "INTERNAL_ERROR"
     TARGET_TOPIC_MAY_BE_DELETED = "TARGET_TOPIC_MAY_BE_DELETED"
     TARGET_TOPIC_ID_CHANGED = "TARGET_TOPIC_ID_CHANGED"
+    SCHEMA_ID_UNKNOWN = "SCHEMA_ID_UNKNOWN"
 
 
 class Deletion(StrEnum):
@@ -304,6 +305,8 @@ class MirrorRecord:
     `compacted`: the source topic is compacted, so records vanish while they are copied (mode translate).
     `lost[p]`: what the source deleted before it was mirrored, where the link says to go on; empty while there is none.
     `upstream`: from where the source itself has mirrored the topic, the nearest first, as last seen.
+    `translates_ids`: where in its records ids of schemas are written anew (`ID_PLACES`), from the first record on;
+    empty: the records are copied as bytes. It never changes.
 
     What the operator said at create: `configs` are the topic's own, which are not synced; `replication_factor` 0 is the
     link's; `start` is where it begins, in the words of `topics/rules/start_point.py`, '' as the link says.
@@ -344,6 +347,7 @@ class MirrorRecord:
     cutover: MirrorCutover = field(default_factory=MirrorCutover)
     failback: MirrorFailback = field(default_factory=MirrorFailback)
     upstream: tuple[Upstream, ...] = ()
+    translates_ids: tuple[str, ...] = ()
 
     @property
     def is_reverse(self) -> bool:

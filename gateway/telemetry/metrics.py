@@ -179,7 +179,7 @@ _MIRROR: Table[MirrorNumbers] = (
     ),
     (
         "lockgate_mirror_waiting_partitions",
-        "Partitions whose source waits before it shows more records, such as for the end of a transaction.",
+        "Partitions that wait: their source for the end of a transaction, or the mirror for schema ids.",
         lambda m: sum(1 for partition in m.partitions if partition.waits_for),
     ),
     (
@@ -240,6 +240,16 @@ _PARTITION: Table[PartitionStatus] = (
     ("lockgate_mirror_source_end_offset", "High watermark of the origin.", lambda p: p.source_end),
     ("lockgate_mirror_copy_end_offset", "Log end offset of the copy.", lambda p: p.target_end),
     ("lockgate_mirror_map_segments", "Segments of the offset map, while offsets differ.", lambda p: p.segments or None),
+    (
+        "lockgate_mirror_missing_schema_ids",
+        "Schema ids that the partition waits for, until the link's id map has them.",
+        lambda p: len(p.missing_ids) or None,
+    ),
+    (
+        "lockgate_mirror_schema_ids_written_total",
+        "Schema ids that were written anew since the mirror began in this process.",
+        lambda p: p.ids_written_total or None,
+    ),
 )
 _TOKENS: Table[TokenNumbers] = (
     (

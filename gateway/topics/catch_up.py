@@ -27,6 +27,7 @@ from gateway.operations.records import Records
 from gateway.state.mirror_states import is_mirroring
 from gateway.state.provenance import sources_by_tag
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, MirrorState
+from gateway.state.schemas.id_map import id_map, same_on_target
 from gateway.topics.events import with_lost
 from gateway.topics.paused_for_job import Key, PausedForJob
 from gateway.topics.status import Measure
@@ -67,7 +68,8 @@ class CatchUp:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
     """What a job needs to append, read or translate as the mirror does: ids, starts, modes, and how to reach both
-    clusters, secrets included. `sources`: see `state/provenance.py` `sources_by_tag`."""
+    clusters, secrets included. `sources`: see `state/provenance.py` `sources_by_tag`. `ids`, `same_ids`: see
+    `state/schemas/id_map.py`; empty unless a mirror writes schema ids anew."""
 
     link: LinkRecord
     target_cluster_id: str
@@ -75,6 +77,8 @@ class JobPlan:
     mirrors: Sequence[MirrorRecord]
     groups: Sequence[GroupRecord] = ()
     sources: Mapping[int, str] = field(default_factory=dict)
+    ids: Mapping[int, int] = field(default_factory=dict)
+    same_ids: Mapping[int, int] = field(default_factory=dict)
 
 
 Lost = Sequence[tuple[int, int, int]]
@@ -140,6 +144,8 @@ class CatchUps:
             mirrors = [self._records.mirror(link, topic) for topic in dict.fromkeys(topics)]
         else:
             mirrors = [mirror for key, mirror in sorted(self._store.mirrors.items()) if key[0] == link]
+        schemas = self._store.schemas.get(link, {}).values() if any(one.translates_ids for one in mirrors) else ()
+        of_link = [one for one in schemas if one.link_id == record.link_id]
         return JobPlan(
             link=record,
             target_cluster_id=self._target.cluster_id(),
@@ -147,6 +153,8 @@ class CatchUps:
             mirrors=mirrors,
             groups=[group for key, group in sorted(self._store.groups.items()) if key[0] == link],
             sources=sources_by_tag(self._store.origins, self._store.links),
+            ids=id_map(of_link),
+            same_ids=same_on_target(of_link),
         )
 
     async def report(
@@ -241,4 +249,6 @@ def _why_not(mirror: MirrorRecord) -> str:
         return "is mirrored back to the source; jobs copy towards the target only"
     if mirror.failback.handed_over_at:
         return "was written on the target before and has failed back; the gateway copies it by itself"
+    if mirror.translates_ids:
+        return "has its schema ids written anew, which jobs do not do; the gateway copies it by itself"
     return ""

@@ -52,7 +52,8 @@ class MirrorView:
     are; None for a mirror whose link is gone. `transition_errors`: those that its record keeps, and what its failback
     meets just now. `set_back`: configs that somebody changed on the copy. `configs_on_target`: what is set on the topic
     itself beside what is synced or lifted; only in describe, None where the target did not tell.
-    `unresolved_schema_ids`: that records have, and the source's schema registry knows, but not the target's.
+    `unresolved_schema_ids`: that records have, and the source's schema registry knows, but not the target's; of a topic
+    whose ids are written anew those that are waited for.
     """
 
     record: MirrorRecord

@@ -72,6 +72,11 @@ class MirrorPlan:
         """The topic's name on the target."""
         return self.config.mirror_topic(self.source.name)
 
+    @property
+    def translates_ids(self) -> tuple[str, ...]:
+        """Where in its records ids of schemas are written anew; nowhere unless the link says so of this topic."""
+        return self.config.schema_places if self.config.schema_translated.passes(self.source.name) else ()
+
 
 class MirrorPlanner:
     """Args.

@@ -2,9 +2,12 @@
 
 Serializers that use a schema registry put five bytes before what they have encoded: a zero, the magic byte, and the
 schema's id in four bytes ("Wire format" in https://docs.confluent.io/platform/current/schema-registry/fundamentals/).
-Some put the same five bytes into a header instead, or an id of eight bytes (Apicurio's content id). An id that is
-written anew takes as many bytes as before. So no length, offset or count of a batch changes: it is the old batch but
-for these bytes, its checksum, and what compression makes of them.
+Behind them Protobuf has the indexes of its message, which say the same on either registry. Some serializers put the
+same bytes into a header instead, or an id of eight bytes (Apicurio's content id); Apicurio's before 3 put such a one
+behind the magic byte, which looks like id 0 in four bytes, and no schema has that. An id that is written anew takes as
+many bytes as before. So no length, offset or count of a batch changes: it is the old batch but for these bytes, its
+checksum, and what compression makes of them. A header with the magic byte 1 has a schema's GUID, which is made of the
+schema and not given by a registry: it stays.
 
 Nothing marks bytes as an id. A key that is a number may begin with a zero, too. So an id is only translated where the
 map knows it, and in the places that are named.
@@ -14,7 +17,7 @@ Layout of records: https://kafka.apache.org/documentation/#record.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -51,6 +54,11 @@ class Places(NamedTuple):
     key: bool = True
     value: bool = True
     headers: bool = True
+
+    @classmethod
+    def named(cls, names: Collection[str]) -> Places:
+        """By the names of its fields."""
+        return cls(*(name in names for name in cls._fields))
 
 
 class Translated(NamedTuple):
@@ -162,19 +170,30 @@ def _of_record(body: Buffer, at: int, end: int, places: Places) -> Iterator[_Fou
     _, at = read_varint(body, at)  # offset delta
     for wanted in (places.key, places.value):
         start, at = _field(body, at, end)
-        if wanted and at - start >= _FRAMED and body[start] == _MAGIC:
-            yield from _id(body, start + _ID_AT, _ID)
+        if wanted:
+            yield from _framed(body, start, at)
     count, at = read_varint(body, at)
     for _ in range(count if places.headers else 0):
         start, at = _field(body, at, end)
         name = bytes(body[start:at])
         start, at = _field(body, at, end)
-        if name in _HEADERS and at - start == _FRAMED and body[start] == _MAGIC:
-            yield from _id(body, start + _ID_AT, _ID)
+        if name in _HEADERS:
+            yield from _framed(body, start, at)
         elif name in _LONG_HEADERS and at - start == _LONG_ID.size:
             yield from _id(body, start, _LONG_ID)
     if places.headers and at != end:
         raise IndexError("a record of another length than it says")
+
+
+def _framed(body: Buffer, start: int, end: int) -> Iterator[_Found]:
+    """Behind a magic byte."""
+    if end - start < _FRAMED or body[start] != _MAGIC:
+        return
+    at = start + _ID_AT
+    if end - at >= _LONG_ID.size and not _ID.unpack_from(body, at)[0]:
+        yield from _id(body, at, _LONG_ID)
+    else:
+        yield from _id(body, at, _ID)
 
 
 def _id(body: Buffer, at: int, struct: Struct) -> Iterator[_Found]:

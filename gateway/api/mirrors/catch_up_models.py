@@ -60,6 +60,7 @@ class MirrorHistory(BaseModel):
     not_mirrored: list[int]
     restore_configs: dict[str, str]
     upstream: list[UpstreamData] = Field(default_factory=list)
+    translates_ids: list[str] = Field(default_factory=list)
 
     @classmethod
     def of(cls, record: MirrorRecord) -> MirrorHistory:
@@ -81,6 +82,7 @@ class MirrorHistory(BaseModel):
             not_mirrored=list(record.cutover.not_mirrored),
             restore_configs=dict(record.restore_configs),
             upstream=[UpstreamData.of(each) for each in record.upstream],
+            translates_ids=list(record.translates_ids),
         )
 
 
@@ -135,7 +137,9 @@ class PlannedGroup(BaseModel):
 class JobPlanData(BaseModel):
     """What a job needs. `group_prefix`: what the mirror groups' names begin with on the target. `version`: of this
     gateway, whose rules a job must have too. `skip_deleted`: by the link's `mirror.on.records.deleted`. `sources`:
-    cluster ids by the tag of every link there ever was, which stands in the producer ids of what it has mirrored."""
+    cluster ids by the tag of every link there ever was, which stands in the producer ids of what it has mirrored.
+    `schema_ids`: the id map, (source, target), where a mirror writes schema ids anew, and `same_schema_ids` the ids of
+    the target that stand for the same schema as a lower one, with that."""
 
     kind: Literal["LockgateJobPlan"] = "LockgateJobPlan"
     link_name: str
@@ -147,6 +151,8 @@ class JobPlanData(BaseModel):
     version: str
     skip_deleted: bool = False
     sources: dict[int, str]
+    schema_ids: list[tuple[int, int]] = Field(default_factory=list)
+    same_schema_ids: list[tuple[int, int]] = Field(default_factory=list)
 
     @classmethod
     def of(cls, plan: JobPlan) -> JobPlanData:
@@ -161,6 +167,8 @@ class JobPlanData(BaseModel):
             version=VERSION,
             skip_deleted=link_config.parse(plan.link.configs).on_records_deleted is OnRecordsDeleted.SKIP,
             sources=dict(plan.sources),
+            schema_ids=sorted(plan.ids.items()),
+            same_schema_ids=sorted(plan.same_ids.items()),
         )
 
 

@@ -42,7 +42,7 @@ class CreatePlanData(BaseModel):
 
     `starts`: the first offset of the source to be shown, by partition. `adopted`: an empty topic of that name is on the
     target already, and is taken over. `configs`: what the topic gets; `configs_at_promote`: what is set back when it is
-    promoted, null is the target's default.
+    promoted, null is the target's default. `translates_ids`: where in its records schema ids would be written anew.
     """
 
     kind: Literal["LockgateMirrorCreatePlan"] = "LockgateMirrorCreatePlan"
@@ -54,6 +54,7 @@ class CreatePlanData(BaseModel):
     mode: str
     mode_reason: str
     adopted: bool
+    translates_ids: list[str]
     starts: list[int]
     configs: dict[str, str]
     configs_at_promote: dict[str, str | None]
@@ -70,6 +71,7 @@ class CreatePlanData(BaseModel):
             mode="translate" if plan.translated else "preserve",
             mode_reason=plan.translated,
             adopted=plan.target is not None,
+            translates_ids=list(plan.translates_ids),
             starts=[start.source_start for start in plan.starts],
             configs=dict(plan.configs.apply),
             configs_at_promote=plan.configs.at_promote(),

@@ -83,7 +83,8 @@ class MirrorLag(BaseModel):
 
     `source_end`, `mirrored_to`, `lag` and `lag_ms` are null while they are not known: nobody has seen that end yet, or,
     of the last one, the mirror does not run. `segments`: of the offset map, 0 while offsets are equal. `waits_for`:
-    what the source waits for before it shows more records, such as the end of a transaction.
+    what the source waits for before it shows more records, such as the end of a transaction, or the mirror before it
+    copies them: schema ids.
     """
 
     partition: int
@@ -248,7 +249,11 @@ class MirrorData(BaseModel):
     provenance: ProvenanceData | None = None
     unresolved_schema_ids: list[int] = Field(
         default_factory=list,
-        description="Ids that its records have, and that the target's schema registry does not know.",
+        description="Ids that its records have, and that the target's schema registry, or the id map, does not know.",
+    )
+    translates_ids: list[str] = Field(
+        default_factory=list,
+        description="Where in its records schema ids are written anew, of key, value, headers: bytes differ there.",
     )
 
     @classmethod
@@ -271,6 +276,7 @@ class MirrorData(BaseModel):
             promote_error=view.promote_error,
             waiting_for=view.waiting_for,
             unresolved_schema_ids=list(view.unresolved_schema_ids),
+            translates_ids=list(record.translates_ids),
             records_after_cutover=dict(view.records_after_cutover),
             mirror_lags=[MirrorLag.of(status) for status in view.partitions],
             stopped_at=list(record.cutover.stopped_at),

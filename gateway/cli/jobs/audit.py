@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -77,6 +77,7 @@ def audit(
             wait_s=0 if dry_run else wait,
             provenance=plan.provenance,
             sources=plan.sources,
+            ids_now=(lambda: _ids(_plan(topics or [], link, source, target, url))) if link else None,
         )
         if dry_run:
             _show_plan(prepare(options, say), options)
@@ -100,6 +101,10 @@ def _refusals_apart() -> Iterator[None]:
 
 def _records(plan: LinkPlan) -> dict[str, MirrorRecord]:
     return {record.source_topic: record for record in plan.records}
+
+
+def _ids(plan: LinkPlan) -> tuple[Mapping[int, int], Mapping[int, int]]:
+    return plan.ids, plan.same_ids
 
 
 def _plan(topics: list[str], link: str, source: str, target: str, url: str) -> LinkPlan:

@@ -22,7 +22,14 @@ from gateway.cli.mirrors.mirror_common import (
     one_by_one,
     results,
 )
-from gateway.cli.mirrors.mirror_shown import asked_for, create_plans, promote_plan, transition_errors, wanted
+from gateway.cli.mirrors.mirror_shown import (
+    asked_for,
+    create_plans,
+    promote_plan,
+    transition_errors,
+    wanted,
+    written_anew,
+)
 from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
 from gateway.cli.rehearsal import rehearse_promote
 from gateway.cli.waiting import until_copied, until_promoted
@@ -147,6 +154,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Lost records", _lost(mirror["records_lost"])),
             ("Records after the cutover", _late(mirror["records_after_cutover"])),
             ("Mode", f"{mirror['mode']} ({mirror['mode_reason']})"),
+            ("Schema ids", written_anew(mirror.get("translates_ids", ()))),
             ("From", _from(mirror.get("provenance"))),
             ("Readable", "yes" if mirror["readable"] else "not yet: the topic is being padded to the source's offsets"),
             ("Stopped at", ", ".join(map(str, mirror["stopped_at"]))),

@@ -37,6 +37,8 @@ def create_plans(plans: list[Any], output: Output) -> None:
             f"would create {plan['mirror_topic_name']} from {plan['source_topic_name']}: {plan['num_partitions']} "
             f"partitions, replication factor {plan['replication_factor']}, mode {plan['mode']}{adopted}"
         )
+        if written := written_anew(plan["translates_ids"]):
+            typer.echo(f"  schema ids are {written}")
         typer.echo(f"  begins at {', '.join(map(str, plan['starts']))}")
         for name, value in plan["configs"].items():
             typer.echo(f"  {name}={value}")
@@ -91,6 +93,13 @@ def asked_for(mirror: Any) -> list[tuple[str, str]]:
             for one in mirror["configs_set_back"]
         ),
     ]
+
+
+def written_anew(places: list[str]) -> str:
+    """What becomes of schema ids; '' where records are copied as bytes."""
+    if not places:
+        return ""
+    return f"written anew in {', '.join(places)}, from the first record on: other bytes than on the source"
 
 
 def transition_errors(errors: list[Any] | None) -> None:

@@ -17,7 +17,7 @@ import structlog
 from gateway.cutover.failback.operations import Failbacks
 from gateway.errors import BadRequest, Conflict, ControlError, NotFound, SourceUnreachable, TargetUnreachable
 from gateway.operations.records import Records
-from gateway.state.mirror_states import MirrorOperation, WrongState
+from gateway.state.mirror_states import MirrorOperation, WrongState, require_same_bytes
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, ThenReverse
 from gateway.state.store import StateStore, StoreError
 from gateway.state.transition_errors import code_of, with_error
@@ -60,6 +60,7 @@ class Reversals:
         if records[0].state is MirrorState.STOPPED:
             return await self._failbacks.reverse(link, names, pause=pause)
         for record in records:
+            require_same_bytes(record)
             if record.is_reverse:
                 raise WrongState(f"mirror topic '{record.mirror_topic}' is mirrored back already ({record.state})")
         then = ThenReverse.PAUSE if pause else ThenReverse.START

@@ -59,6 +59,9 @@ class PromoteTools:
     go_on: Callable[[str, str], None]
     coverage: Coverage | None = None  # None: this gateway is the only one
     schema_gate: SchemaGate | None = None  # None: nobody asks for ids of schemas
+    missing_ids: Callable[[str, Sequence[str]], str] = lambda link, topics: (
+        ""
+    )  # (link, mirror topics) -> ids waited for
 
 
 class ReadsConfigs(Protocol):
@@ -117,10 +120,15 @@ class Gatherer:
             earliest_pause=self._tools.earliest_pause,
             origin="target" if self.is_failback else "source",
         )
-        gate = self._tools.schema_gate
-        if gate is not None and self._memory.paused_at is None and not (self.forced or self.is_failback):
-            found = replace(found, schema_gate=gate.waits(self._link, self._topics))
+        if self._memory.paused_at is None and not self.is_failback:
+            found = replace(found, schema_gate=self._schemas())
         return found if self._tools.coverage is None else self._covered(found, self._tools.coverage)
+
+    def _schemas(self) -> str:
+        """What of schemas is waited for before the write pause. What a mirror waits for, it would wait for under it."""
+        gate = self._tools.schema_gate
+        missing = self._tools.missing_ids(self._link, self._topics)
+        return missing or ("" if gate is None or self.forced else gate.waits(self._link, self._topics))
 
     def _covered(self, found: PromoteSnapshot, coverage: Coverage) -> PromoteSnapshot:
         """With the gateways that cannot be asked, and those that went."""

@@ -68,7 +68,7 @@ def decode_heartbeat(body: Mapping[str, Any]) -> PeerHeartbeat:
         KeyError, TypeError, ValueError: it is no heartbeat.
     """
     statuses = {
-        (str(link), str(topic)): [PartitionStatus(**dict(zip(_STATUS, one, strict=False))) for one in all_of_it]
+        (str(link), str(topic)): [_status(one) for one in all_of_it]
         for link, topic, all_of_it in body.get("statuses", ())
     }
     paused_for_job = body.get("paused_for_job")
@@ -84,6 +84,14 @@ def decode_heartbeat(body: Mapping[str, Any]) -> PeerHeartbeat:
         else tuple((str(link), str(topic)) for link, topic in paused_for_job),
         watch=tuple((str(topic), int(p)) for topic, p in body.get("watch", ())),
     )
+
+
+def _status(values: Iterable[Any]) -> PartitionStatus:
+    """JSON has no tuples."""
+    told: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in zip(_STATUS, values, strict=False)
+    }
+    return PartitionStatus(**told)
 
 
 _STATUS = tuple(PartitionStatus.__dataclass_fields__)

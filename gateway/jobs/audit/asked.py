@@ -58,7 +58,8 @@ class Asked:
     """The offsets of one partition that must be accounted for.
 
     before_start: source offsets that the mirror was never to copy. since_cutover: target offsets behind the cutover,
-    which are the target's own. problems: why it cannot be whole.
+    which are the target's own. problems: why it cannot be whole. through_ids: where in its records schema ids are
+    written anew by the mirror, and compared through the id map.
     """
 
     topic: str
@@ -72,6 +73,7 @@ class Asked:
     rules: Rules
     source_policy: Policy | None = None
     target_policy: Policy | None = None
+    through_ids: tuple[str, ...] = ()
     before_start: int = 0
     since_cutover: int = 0
     problems: tuple[str, ...] = field(default=())
@@ -166,6 +168,7 @@ def _asked(facts: PartitionFacts, source: Span, target: Span, relation: Relation
         rules=replace(rules, source_start=here.start, target_start=there.start),
         source_policy=facts.source_policy,
         target_policy=facts.target_policy,
+        through_ids=() if facts.record is None else facts.record.translates_ids,
     )
 
 

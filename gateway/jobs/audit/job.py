@@ -39,6 +39,7 @@ def run_audit(
     """
     started, clock = datetime.now(UTC), time.monotonic()
     scene = prepare(options, say)
+    ids = options.translations()
     slots = spark.sparkContext.defaultParallelism
     planned = scene.pieces(options, _TASKS_PER_SLOT * slots)
     first = works([piece for pieces in planned.values() for piece in pieces if piece.source.size or piece.target.size])
@@ -46,13 +47,13 @@ def run_audit(
     compared = time.monotonic()
     what = f"lockgate audit: {len(scene.asked)} partition(s) of {len(options.topics)} topic(s)"
     with described(spark, what), told_of_tasks(spark, len(first), scene.bytes, tell):
-        answers = _by_partition(run(spark, first, options.source, options.target))
+        answers = _by_partition(run(spark, first, options.source, options.target, ids))
     again = _second_look(scene, planned, answers)
     if again:
         say(f"{len(again)} compacted partition(s) were cleaned differently: comparing the last records of their keys")
         more = [work for parts in again.values() for work in parts]
         with described(spark, f"lockgate audit: keys of {len(again)} compacted partition(s)"):
-            answers |= _by_partition(run(spark, more, options.source, options.target))
+            answers |= _by_partition(run(spark, more, options.source, options.target, ids))
         planned |= {key: planned_again(parts) for key, parts in again.items()}
     compared_s = time.monotonic() - compared
     findings = _findings(scene, options, planned, answers)
@@ -114,6 +115,11 @@ def _findings(
 
 
 def _relation(options: AuditOptions) -> str:
+    through = "; schema ids written anew, compared through the link's id map"
+    return _offsets(options) + (through if any(one.translates_ids for one in options.records.values()) else "")
+
+
+def _offsets(options: AuditOptions) -> str:
     if options.given is not None:
         return "through an offset map that was given"
     if any(record.mode == "translate" for record in options.records.values()):

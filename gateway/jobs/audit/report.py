@@ -35,6 +35,11 @@ has gone. Two batches at the same place with equal bytes (records, base and maxi
 type) hold the same records. All others were decoded and compared record by record: key, value, headers in order,
 timestamp.
 
+Where a mirror writes schema ids anew (`schema_ids_through_map`: where in a record), the source's batches were
+translated through
+the link's id map before they were compared, and the digests are of what came of it. An id that is not in the map makes
+the audit INCOMPLETE.
+
 A record below the other log's start counts as explained when that topic's retention may have deleted it: it is older
 than retention.ms, or the log holds retention.bytes. In a compacted topic a record that one log lacks counts as
 explained when that log has a later one with its key, or none at all of a key that ends in a tombstone.
@@ -216,6 +221,7 @@ def _partition(finding: Finding) -> dict[str, Any]:
         "sentence": finding.sentence,
         "identical_up_to": finding.identical_up_to,
         "reasons": list(finding.reasons),
+        "schema_ids_through_map": list(one.through_ids),
         "closes": finding.closes,
         "asked": {"source": _span(one.source), "target": _span(one.target)},
         "source_log": _span(one.source_log),

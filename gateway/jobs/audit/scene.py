@@ -14,6 +14,7 @@ from gateway.jobs.audit.clusters import Offsets, Side
 from gateway.jobs.audit.pieces import Piece
 from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.report import ClusterFacts
+from gateway.jobs.audit.schema_ids import IdTranslation
 from gateway.jobs.kafka import Loop
 from gateway.jobs.period_maps import PeriodMaps
 from gateway.kafka.topic_partition import TopicPartition
@@ -41,6 +42,7 @@ class AuditOptions:
         seed: draws the sample.
         provenance: from where each topic's records are, for the report (`LinkPlan.provenance`).
         sources: of every link there ever was, by its tag, for the report (`LinkPlan.sources`).
+        ids_now: asks the gateway for the link's id map (`LinkPlan.ids`, `same_ids`), where schema ids are written anew.
         wait_s: how long the copy may take to come to the other side's end of when the audit began.
     """
 
@@ -57,6 +59,21 @@ class AuditOptions:
     wait_s: float = 60.0
     provenance: Mapping[str, Any] = field(default_factory=dict)
     sources: Mapping[int, str] = field(default_factory=dict)
+    ids_now: Callable[[], tuple[Mapping[int, int], Mapping[int, int]]] | None = None
+
+    def translations(self) -> dict[str, IdTranslation]:
+        """By source topic, of those whose schema ids are written anew; asked for after the ends of the copies.
+
+        Raises:
+            ValueError: there is such a topic, and nobody to ask.
+        """
+        places = {topic: record.translates_ids for topic, record in self.records.items() if record.translates_ids}
+        if not places:
+            return {}
+        if self.ids_now is None:
+            raise ValueError(f"topic '{min(places)}': its schema ids are written anew, and the id map is not known")
+        ids, same = self.ids_now()
+        return {topic: IdTranslation(ids=ids, same=same, places=where) for topic, where in places.items()}
 
 
 @dataclass(slots=True)

@@ -69,7 +69,8 @@ class Sums:
     compared: pairs of equal records. pairs: those that differ, by what they differ in first. source_only, target_only:
     records without a partner, by why. `newest_source`, `newest_target`: the highest timestamp (ms) of source records
     that are below the target's log start, and of target records below the source's; -1 for none. `open_at`: the lowest
-    source offset of a record in `kinds.OPEN`. `decoded`: pairs compared record by record.
+    source offset of a record in `kinds.OPEN`. `decoded`: pairs compared record by record. `unknown_ids`: some ids of
+    schemas, in records of the source, that the id map does not have.
     """
 
     source: SideSums = field(default_factory=SideSums)
@@ -84,6 +85,7 @@ class Sums:
     newest_target: int = -1
     open_at: int | None = None
     first: Difference | None = None
+    unknown_ids: set[int] = field(default_factory=set)
 
     @property
     def kinds(self) -> Counter[Kind]:
@@ -131,6 +133,7 @@ class Sums:
             self.open_at = other.open_at if self.open_at is None else min(self.open_at, other.open_at)
         if other.first is not None:
             self.note(other.first)
+        self.unknown_ids |= other.unknown_ids
         return self
 
 

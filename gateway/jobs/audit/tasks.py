@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from gateway.jobs.audit.pieces import Piece, Span
+from gateway.jobs.audit.schema_ids import IdTranslation
 from gateway.jobs.audit.side import LogBatch
 from gateway.jobs.audit.sums import Answer
 from gateway.jobs.audit.work import Work, do
@@ -26,19 +27,24 @@ _ROW: Final = StructType([StructField("data", BinaryType())])
 
 
 def run(
-    spark: SparkSession, works: Sequence[Work], source: Mapping[str, str], target: Mapping[str, str]
+    spark: SparkSession,
+    works: Sequence[Work],
+    source: Mapping[str, str],
+    target: Mapping[str, str],
+    ids: Mapping[str, IdTranslation] = {},
 ) -> list[Answer]:
     """Do the work, each piece in a task of its own.
 
     Args:
         source, target: Kafka client properties.
+        ids: by source topic, of those whose schema ids are written anew.
     """
     if not works:
         return []
-    source, target = dict(source), dict(target)
+    source, target, ids = dict(source), dict(target), dict(ids)
 
     def task(data: bytes) -> bytes:
-        return pickle.dumps(_answer(pickle.loads(bytes(data)), source, target))  # noqa: S301 (the driver's own)
+        return pickle.dumps(_answer(pickle.loads(bytes(data)), source, target, ids))  # noqa: S301 (the driver's own)
 
     rows = spark.createDataFrame([(bytearray(pickle.dumps(work)),) for work in works], _ROW)
     spread = rows.coalesce(1).repartition(len(works))  # from one partition they are dealt out one by one
@@ -47,11 +53,14 @@ def run(
     return [pickle.loads(bytes(row.data)) for row in spread.select(answer("data").alias("data")).collect()]  # noqa: S301
 
 
-def _answer(work: Work, source: Mapping[str, str], target: Mapping[str, str]) -> Answer:
+def _answer(
+    work: Work, source: Mapping[str, str], target: Mapping[str, str], ids: Mapping[str, IdTranslation]
+) -> Answer:
     piece = work.piece
     try:
         with Loop() as loop:
-            return do(work, _Clusters(loop, loop.connect(source), loop.connect(target), piece))
+            logs = _Clusters(loop, loop.connect(source), loop.connect(target), piece)
+            return do(work, logs, ids.get(piece.topic))
     except NetError as exc:
         return Answer(
             topic=piece.topic, partition=piece.partition, piece=piece.number, sums=None, problem=f"no answer: {exc}"

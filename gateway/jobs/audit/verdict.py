@@ -72,16 +72,18 @@ class Finding:
     @property
     def sentence(self) -> str:
         """One line for people."""
+        through = " through the id map" if self.asked.through_ids else ""
         if self.verdict is AuditVerdict.DIFFERENT:
-            return f"DIFFERENT at offset {self.identical_up_to}: {self._first}; {self.sums.different:,} in all"
+            return f"DIFFERENT{through} at offset {self.identical_up_to}: {self._first}; {self.sums.different:,} in all"
         if self.verdict is AuditVerdict.INCOMPLETE:
-            return f"INCOMPLETE: {'; '.join(self.reasons)}; {self.sums.compared:,} records are equal, none differs"
+            equal = f"{self.sums.compared:,} records are equal{through}, none differs"
+            return f"INCOMPLETE: {'; '.join(self.reasons)}; {equal}"
         if self.verdict is AuditVerdict.EMPTY:
             return "EMPTY: nothing to compare"
         if self.verdict is AuditVerdict.IN_SAMPLE:
             read, asked = self.sums.source.offsets, self.asked.source.size
-            return f"IDENTICAL in the sample: {self.sums.compared:,} records, {read:,} of {asked:,} offsets"
-        return f"IDENTICAL up to offset {self.identical_up_to}"
+            return f"IDENTICAL{through} in the sample: {self.sums.compared:,} records, {read:,} of {asked:,} offsets"
+        return f"IDENTICAL{through} up to offset {self.identical_up_to}"
 
     @property
     def _first(self) -> str:
@@ -165,6 +167,9 @@ def _unexplained(asked: Asked, sums: Sums, now_ms: int) -> list[str]:
         why = why_not(policy, newest, now_ms) if count else ""
         if why:
             found.append(f"{count:,} record(s) are missing below the {name}'s log start {start.low}, and {why}")
+    if sums.unknown_ids:
+        some = ", ".join(map(str, sorted(sums.unknown_ids)[:5])) + (" and others" if len(sums.unknown_ids) > 5 else "")
+        found.append(f"records of the source have schema ids that are not in the link's id map: {some}")
     for name, gaps, compacted in (
         ("source", sums.source.gaps, asked.rules.source_compacted),
         ("target", sums.target.gaps, asked.rules.target_compacted),

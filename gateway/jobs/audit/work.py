@@ -11,6 +11,7 @@ from gateway.jobs.audit.compare import compare
 from gateway.jobs.audit.keys import KeyedComparison, buckets_for
 from gateway.jobs.audit.kinds import Kind
 from gateway.jobs.audit.pieces import Piece, Span
+from gateway.jobs.audit.schema_ids import IdTranslation, as_compared
 from gateway.jobs.audit.side import Feed, Side
 from gateway.jobs.audit.sums import Answer, SideSums, Sums
 from gateway.kafka.connection.errors import NetError
@@ -36,14 +37,40 @@ class Logs(Protocol):
         """From its log start to its readable end as of now. Raises NetError."""
 
 
-def do(work: Work, logs: Logs) -> Answer:
-    """The answer to one piece of work; that a log could not be read is one, too."""
+def do(work: Work, logs: Logs, ids: IdTranslation | None = None) -> Answer:
+    """The answer to one piece of work; that a log could not be read is one, too.
+
+    Args:
+        ids: of a topic whose schema ids are written anew.
+    """
     piece = work.piece
     key = {"topic": piece.topic, "partition": piece.partition, "piece": piece.number}
     try:
-        return Answer(**key, sums=_sums(work, logs))  # type: ignore[arg-type]
+        if ids is None:
+            return Answer(**key, sums=_sums(work, logs))  # type: ignore[arg-type]
+        through = _Translated(logs, ids)
+        sums = _sums(work, through)
+        sums.unknown_ids = through.unknown
+        return Answer(**key, sums=sums)  # type: ignore[arg-type]
     except (NetError, ProtocolError) as exc:
         return Answer(**key, sums=None, problem=f"cannot be read: {exc}")  # type: ignore[arg-type]
+
+
+class _Translated:
+    """`Logs` as they are compared where schema ids are written anew."""
+
+    def __init__(self, logs: Logs, ids: IdTranslation) -> None:
+        self._logs = logs
+        self._ids = ids
+        self.unknown: set[int] = set()
+
+    def feed(self, is_source: bool, span: Span) -> Feed:
+        """As `Logs`."""
+        return as_compared(self._logs.feed(is_source, span), is_source=is_source, ids=self._ids, unknown=self.unknown)
+
+    def now(self, is_source: bool) -> Span:
+        """As `Logs`."""
+        return self._logs.now(is_source)
 
 
 def _sums(work: Work, logs: Logs) -> Sums:

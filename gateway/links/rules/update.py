@@ -18,8 +18,10 @@ from typing import Final
 from gateway.errors import BadRequest, Conflict
 from gateway.operations.secrets.rules.references import SECRETS, is_encrypted, is_plain
 from gateway.state import link_config
+from gateway.state.ack import Ack
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, MirrorState
 from gateway.state.schemas.registry_properties import REGISTRY_PROPERTIES, RegistrySide, of_side
+from gateway.state.schemas.schema_options import SchemaIds
 
 PAUSED: Final = "cluster.link.paused"
 
@@ -146,6 +148,21 @@ def why_not_paused(mirrors: Iterable[MirrorRecord]) -> str:
             return f"mirror topic '{mirror.mirror_topic}' is being promoted, which takes its mirror; wait for its end"
         if mirror.state in _ONE_BY_ONE or not mirror.created:
             return f"mirror topic '{mirror.mirror_topic}' is on its way ({mirror.state}); wait until it is ACTIVE"
+    return ""
+
+
+def why_ids_stay(mirrors: Iterable[MirrorRecord], config: link_config.LinkConfig) -> str:
+    """Why a link with these mirrors cannot go by these options: one writes schema ids anew; '' when it can."""
+    writing = next((one for one in mirrors if one.translates_ids and one.state is not MirrorState.STOPPED), None)
+    if writing is None:
+        return ""
+    what = f"mirror topic '{writing.mirror_topic}' writes schema ids anew through the id map"
+    if not config.schema_sync or config.schema_ids is not SchemaIds.TRANSLATE:
+        return (
+            f"{link_config.SCHEMA_SYNC}, {link_config.SCHEMA_IDS}: {what}, which schema sync with translated ids makes"
+        )
+    if config.ack is Ack.BOTH:
+        return f"ack: {what}; with ack=both clients' writes would wait for schemas"
     return ""
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from gateway.kafka.cluster import Cluster
@@ -55,6 +56,7 @@ class Engine(PartlyOwned):
         connect: makes a link's source cluster, which the engine starts and closes.
         config_of: how a link's source is reached, for one that runs and whose configs were changed.
         lease_valid: while it is not, nothing is appended (`fleet/rules/leases.py`).
+        ids: (link, its id) -> its map of schema ids, source -> target, as of now.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Engine(PartlyOwned):
         clock: Callable[[], float] = time.monotonic,
         wall_ms: Callable[[], int] = wall_clock_ms,
         lease_valid: Callable[[], bool] = lambda: True,
+        ids: Callable[[str, int], Mapping[int, int]] = lambda link, link_id: {},
     ) -> None:
         super().__init__()
         self._progress = progress
@@ -76,6 +79,7 @@ class Engine(PartlyOwned):
         self._config_of = config_of
         self._clock = clock
         self._wall_ms = wall_ms
+        self._ids = ids
         self._tasks = Tasks()
         self._lease_valid = lease_valid
         self._target = Destination(target, self._tasks, lease_valid)
@@ -119,6 +123,7 @@ class Engine(PartlyOwned):
             owned=self.owned,
             carried=self.transfer_to,
             max_wait_ms=self.max_wait_ms,
+            ids=partial(self._ids, link.name, link.link_id),
             maps=self._maps_of(link),
             reverse=reverse,
         )

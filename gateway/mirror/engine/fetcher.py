@@ -246,7 +246,7 @@ class Fetcher:
                 continue
             self._session.leave(key)
             self._fetched_as.pop(key, None)
-            if runner.mirror.copying:
+            if runner.mirror.copying and not runner.mirror.source.waits_for_ids:  # which touches it when they are there
                 self._waiting[runner] = None
                 full = runner.mirror.source.full or self._short
                 max_wait_ms = min(max_wait_ms, _FULL_MS if full else _BACKING_OFF_MS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -42,6 +42,7 @@ class LinkMirror:
     source: not started yet; owned from here on, unless `reverse`.
     destination: where the copies are appended.
     maps: the offset maps of both directions; None: offsets must be equal.
+    ids: its map of schema ids, source -> target, as of now.
     owned: (link, mirror topic) -> the partitions to run here; None: all.
     max_wait_ms: see `Fetcher`.
     carried: (link, mirror topic, partition before it begins): give it what another gateway handed over.
@@ -60,6 +61,7 @@ class LinkMirror:
         owned: Callable[[str, str], Collection[int] | None],
         carried: Callable[[str, str, PartitionRunner], None],
         max_wait_ms: Callable[[], int],
+        ids: Callable[[], Mapping[int, int]] = dict,
         maps: LinkMaps | None = None,
         reverse: bool = False,
     ) -> None:
@@ -84,6 +86,8 @@ class LinkMirror:
             maps=maps,
             skip_deleted=link_config.parse(record.configs).on_records_deleted is OnRecordsDeleted.SKIP,
             retry_s=link_config.parse(record.configs).retry_timeout_ms / 1000,
+            ids=ids,
+            ids_patience_s=link_config.parse(record.configs).schema_wait_ms / 1000,
             progress=progress,
             events=events,
             clock=clock,
@@ -114,7 +118,12 @@ class LinkMirror:
         self.record = record
         skip_deleted = config.on_records_deleted is OnRecordsDeleted.SKIP
         retry_s = config.retry_timeout_ms / 1000
-        self._dependencies = replace(self._dependencies, skip_deleted=skip_deleted, retry_s=retry_s)
+        self._dependencies = replace(
+            self._dependencies,
+            skip_deleted=skip_deleted,
+            retry_s=retry_s,
+            ids_patience_s=config.schema_wait_ms / 1000,
+        )
         for topic in self.topics.values():
             topic.update(self._dependencies)
         self._throttle.change(config.throttle_bytes_per_second, self._dependencies.clock())
@@ -220,6 +229,8 @@ class LinkMirror:
             self._check_available(now)
         for topic in tuple(self.topics.values()):
             topic.tick(now)
+            if not self._paused:
+                topic.look_at_ids(now)
         self._replicas.tick(now)
         for runner in self._leaderless:
             self.source.invalidate(runner.source_topic)

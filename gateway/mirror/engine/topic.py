@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,6 +19,7 @@ from gateway.mirror.partition.log_reader import LogReader
 from gateway.mirror.partition.log_start import earliest_start
 from gateway.mirror.partition.meters import SETTLED_S
 from gateway.mirror.partition.rules.partition import PartitionMirror
+from gateway.mirror.partition.rules.schema_ids import IdRewriter
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.mirror.partition.runner import PartitionRunner
 from gateway.mirror.partition.trim import trim
@@ -41,6 +42,7 @@ class TopicDependencies:
 
     `skip_deleted`: go on behind records that the source deleted before they were mirrored. `retry_s`: how long a topic
     of the source may be missing, or refused, before its mirror fails.
+    `ids`: the link's id map, as of now; `ids_patience_s`: how long an id may be missing there.
     `maps`: the link's offset maps; None: offsets must be equal. `clock` is monotonic seconds, `wall_ms` the time of
     day.
     """
@@ -55,6 +57,8 @@ class TopicDependencies:
     maps: LinkMaps | None
     skip_deleted: bool
     retry_s: float
+    ids: Callable[[], Mapping[int, int]]
+    ids_patience_s: float
     progress: MirrorProgress
     events: MirrorEvents
     clock: Callable[[], float]
@@ -100,6 +104,8 @@ class TopicMirror:
         for runner in self.runners.values():
             runner.mirror.skip(deleted=dependencies.skip_deleted)
             runner.mirror.source.patience_s = dependencies.retry_s
+            if runner.mirror.rewriter is not None:
+                runner.mirror.rewriter.patience_s = dependencies.ids_patience_s
         self._watch.patience_s = dependencies.retry_s
 
     @property
@@ -150,6 +156,7 @@ class TopicMirror:
             ledger=ledger,
             compacted=self.record.compacted,
             skip_deleted=dependencies.skip_deleted or self.record.goes_on,
+            rewriter=self._rewriter(),
         )
         mirror.source.patience_s = dependencies.retry_s
         return PartitionRunner(
@@ -162,6 +169,13 @@ class TopicMirror:
             wall_ms=dependencies.wall_ms,
             offsets=self.maps,
         )
+
+    def _rewriter(self) -> IdRewriter | None:
+        """Only what comes from the source has its ids."""
+        places, dependencies = self.record.translates_ids, self._dependencies
+        if not places or self.record.is_reverse:
+            return None
+        return IdRewriter(dependencies.ids, places, dependencies.ids_patience_s)
 
     async def stop(self) -> None:
         """Stop every partition and wait for the appends in flight."""
@@ -188,6 +202,11 @@ class TopicMirror:
                 if status.lag == 0:  # else its age grows
                     self._settled[runner] = status
         self.look(now)
+
+    def look_at_ids(self, now: float) -> None:
+        """Once a second, unless the link is paused: do partitions that wait for ids go on?"""
+        for runner in tuple(self.runners.values()) if self.record.translates_ids else ():
+            runner.look_at_ids(now)
 
     def look(self, now: float) -> None:
         """Compare with the source's metadata."""

@@ -29,6 +29,13 @@ class PartitionReport:
         self._bypass = BypassMeter()
         self.waits_for = ""
 
+    @property
+    def waits(self) -> str:
+        """That, or the ids of schemas that the id map lacks."""
+        rewriter = self._mirror.rewriter
+        waiting = None if rewriter is None or self._mirror.ended else rewriter.waiting
+        return self.waits_for if waiting is None else str(waiting)
+
     def sample(self, now: float) -> None:
         """Once a second: measure."""
         source = self._mirror.source
@@ -69,12 +76,14 @@ class PartitionReport:
             bypassed_last_minute=self._bypass.last_minute(self._clock()),
             last_error=mirror.last_error,
             segments=len(mirror.translator.ledger.map) if mirror.translator and mirror.translates else 0,
-            waits_for=self.waits_for,
+            waits_for=self.waits,
             source_start=mirror.source.start if mirror.source.start >= 0 else None,
             merged_total=window.merged,
             leader_bytes_total=mirror.source.leader_bytes,
             follower_bytes_total=mirror.source.follower_bytes,
             queued_bytes=mirror.source.queued_bytes,
+            missing_ids=() if mirror.rewriter is None or mirror.ended else mirror.rewriter.missing,
+            ids_written_total=0 if mirror.rewriter is None else mirror.rewriter.written,
         )
 
     def _behind_ms(self, lag: int | None, waiting_since_ms: int) -> int | None:

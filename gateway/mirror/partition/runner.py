@@ -253,7 +253,7 @@ class PartitionRunner:
 
     def rest(self) -> bool:
         """Nothing was to be measured for a while: True when it need not be until something becomes of it."""
-        if len(self._window) or self.report.waits_for or self.mirror.source.stable < self.mirror.source.end:
+        if len(self._window) or self.report.waits or self.mirror.source.stable < self.mirror.source.end:
             return False
         self.report.rest()
         return True
@@ -261,6 +261,12 @@ class PartitionRunner:
     def status(self) -> PartitionStatus:
         """As it stands now."""
         return self.report.status(self.partition, self._told)
+
+    def look_at_ids(self, now: float) -> None:
+        """Once a second, where ids are written anew: go on when what is waited for is in the id map."""
+        rewriter = self.mirror.rewriter
+        if rewriter is not None and rewriter.waiting is not None:
+            self._do(self.mirror.look_at_ids, now)
 
     # answers to commands
 

@@ -78,15 +78,3 @@ def references_on_target(references: Iterable[Reference], records: Mapping[str, 
             raise KeyError(VersionKey(one.subject, one.version))
         found.append(one._replace(version=entry.target_version))
     return tuple(found)
-
-
-def id_map(records: Iterable[SchemaRecord]) -> dict[int, int]:
-    """Source id -> target id. An id means one schema, so what several subjects say of it is the same.
-
-    Where they do not (the target gave a schema another id under another subject), the lowest one counts.
-    """
-    found: dict[int, int] = {}
-    for record in records:
-        for entry in record.entries:
-            found[entry.id] = min(found.get(entry.id, entry.target_id), entry.target_id)
-    return found

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from gateway.state.name_filters import ALL_NAMES, NameFilters, parse_filters
+
+ID_PLACES: Final = ("key", "value", "headers")
+"""Where in a record ids are looked for that are written anew."""
 
 
 class SchemaIds(StrEnum):
@@ -56,3 +60,11 @@ def schema_versions(text: str) -> SchemaVersions:
 def subject_filters(text: str) -> NameFilters:
     """The subjects; every one without a filter. Raises ValueError, see `parse_filters`."""
     return parse_filters(text, "subjectFilters") if text else ALL_NAMES
+
+
+def id_places(text: str) -> tuple[str, ...]:
+    """Some of `ID_PLACES`, in their order. Raises ValueError for another word, or for none."""
+    named = {name.strip() for name in text.split(",") if name.strip()}
+    if not named or not named <= set(ID_PLACES):
+        raise ValueError(f"{text!r} is not one or more of {', '.join(ID_PLACES)}")
+    return tuple(name for name in ID_PLACES if name in named)

@@ -41,6 +41,7 @@ def record_of(plan: MirrorPlan, now_ms: int, mirror_id: int = 0, target_id: str 
         replication_factor=plan.wanted.replication_factor,
         start=plan.wanted.start,
         upstream=plan.upstream,
+        translates_ids=plan.translates_ids,
     )
 
 
@@ -87,4 +88,5 @@ def going_on(record: MirrorRecord, begun: MirrorRecord | None) -> MirrorRecord:
         replaces=begun.replaces,
         repairs=begun.repairs,
         transition_errors=begun.transition_errors,
+        translates_ids=begun.translates_ids,
     )

@@ -9,6 +9,7 @@ from struct import pack_into
 
 from gateway.jobs.audit.asked import Asked, LogState, PartitionFacts, ask
 from gateway.jobs.audit.pieces import Piece, Span
+from gateway.jobs.audit.schema_ids import IdTranslation
 from gateway.jobs.audit.side import LogBatch
 from gateway.jobs.audit.sums import Answer
 from gateway.jobs.audit.verdict import Finding, gather, judge
@@ -130,18 +131,20 @@ def audit(
     fraction: float = 1.0,
     seed: int = 0,
     tamper: Tamper = lambda answers: answers,
+    ids: IdTranslation | None = None,
 ) -> Finding:
     """The audit of one partition, as `gateway.jobs.audit.job` does it.
 
     Args:
+        ids: where its mirror writes schema ids anew.
         tamper: what becomes of the tasks' answers on their way.
     """
     asked = ask(facts)
     pieces = asked.pieces(parts, fraction, seed)
-    answers = list(tamper([do(work, logs) for work in works(pieces)]))
+    answers = list(tamper([do(work, logs, ids) for work in works(pieces)]))
     again = by_keys(asked, gather(pieces, answers)[0])
     if again:
-        pieces, answers = planned_again(again), [do(work, logs) for work in again]
+        pieces, answers = planned_again(again), [do(work, logs, ids) for work in again]
     return judge(asked, pieces, answers, NOW_MS)
 
 

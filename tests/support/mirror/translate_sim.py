@@ -7,7 +7,7 @@ of `mirror_sim`, with a broker's sequence rule. The map topic keeps offsets when
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -32,6 +32,7 @@ from gateway.mirror.partition.rules.commands import (
     WriteBreakpoints,
 )
 from gateway.mirror.partition.rules.partition import PartitionMirror
+from gateway.mirror.partition.rules.schema_ids import IdRewriter
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.state.records import NOT_PADDED, PartitionStart
 from protocol.batch.header import CONTROL, TRANSACTIONAL, read_batch_header
@@ -77,7 +78,8 @@ class SourceBatch:
 
 @dataclass
 class TranslatedSource:
-    """A log that may be compacted. `ever`: every record that a consumer could have read at some time."""
+    """A log that may be compacted. `ever`: every record that a consumer could have read at some time. `keys`: of its
+    records, drawn at random."""
 
     random: Random
     compacts: bool
@@ -87,6 +89,7 @@ class TranslatedSource:
     open: dict[int, list[SourceBatch]] = field(default_factory=dict)
     aborted: list[tuple[int, int, int]] = field(default_factory=list)  # producer, first offset, marker's offset
     ever: set[int] = field(default_factory=set)
+    keys: Sequence[bytes] = (b"k0", b"k1", b"k2", b"k3")
 
     def write(self) -> None:
         """One random thing: data, data of a transaction, the end of one."""
@@ -113,7 +116,7 @@ class TranslatedSource:
 
     def _append(self, pid: int, state: str) -> SourceBatch:
         count = self.random.randint(1, 5)
-        keys = [b"k%d" % self.random.randrange(4) for _ in range(count)]
+        keys = [self.keys[self.random.randrange(4)] for _ in range(count)]
         records = [(self.end + index, key) for index, key in enumerate(keys)]
         batch = SourceBatch(self.end, self.end + count - 1, records, pid, state)
         self.batches.append(batch)
@@ -193,7 +196,8 @@ class MapLog:
 
 @dataclass
 class TranslatedRunner:
-    """One appender; each `step` does one random thing that may happen next."""
+    """One appender; each `step` does one random thing that may happen next. `ids`: by which ids in keys are written
+    anew, as it stands at each step; None: nothing is."""
 
     source: TranslatedSource
     target: TargetLog
@@ -210,12 +214,21 @@ class TranslatedRunner:
     seen: int = 0
     first: int = 0
     pad_to: int = NOT_PADDED
+    ids: Mapping[int, int] | None = None
 
     def __post_init__(self) -> None:
         start = PartitionStart(self.first, self.pad_to)
         implied = Breakpoint(self.first, 0) if start.is_translated else Breakpoint(self.pad_to, self.pad_to)
         self.ledger = OffsetLedger(OF, implied, lambda: self.random.getrandbits(64) or 1)
-        self.mirror = PartitionMirror(start, self.pid, wall_ms=lambda: 0, ledger=self.ledger, compacted=self.compacted)
+        ids = self.ids
+        self.mirror = PartitionMirror(
+            start,
+            self.pid,
+            wall_ms=lambda: 0,
+            ledger=self.ledger,
+            compacted=self.compacted,
+            rewriter=None if ids is None else IdRewriter(lambda: ids, ("key",), 1e9),
+        )
         self.do(self.mirror.begin())
 
     def do(self, commands: Commands) -> None:
@@ -229,6 +242,7 @@ class TranslatedRunner:
 
     def step(self) -> None:
         self.now += 0.3
+        self.do(self.mirror.look_at_ids(self.now))
         translator = self.mirror.translator
         if translator is not None and self.mirror.phase is PartitionPhase.COPYING and self.random.random() < 0.02:
             change = translator.read_so_far()

@@ -169,7 +169,7 @@ def _control() -> ControlNumbers:
     job = CatchUp(
         job="j", by="spark", records_done=1, records_total=2, bytes_done=1, bytes_total=2, bytes_per_s=1.0, eta_s=1.0
     )
-    partition = status(0, lag=1, lag_ms=1, segments=1)
+    partition = status(0, lag=1, lag_ms=1, segments=1, missing_ids=(1,), ids_written_total=1)
     mirror = MirrorNumbers(
         "l", "t", MirrorState.FAILED, [partition], error=MirrorError.TARGET_DIVERGED, partition_count=1, catch_up=job
     )

@@ -12,6 +12,7 @@ from typing import Final
 from gateway.mirror.partition.rules.append_window import Pending
 from gateway.mirror.partition.rules.log_tail import CannotMirror, CopiedTail
 from gateway.mirror.partition.rules.producer_table import ProducerTable
+from gateway.mirror.partition.rules.schema_ids import IdRewriter
 from gateway.mirror.partition.rules.translator import Translator
 from gateway.state.producer_ids import GATEWAY_PID_BASE, MIRROR_PID_BASE, of_any_failback_epoch
 from gateway.state.records import MirrorError
@@ -25,7 +26,7 @@ from protocol.batch.header import (
     crc_is_valid,
     iter_batches,
 )
-from protocol.batch.reencode import CorruptRecords, convert
+from protocol.batch.reencode import CorruptRecords, Piece, convert
 from protocol.errors import MalformedFrame
 
 WARM_UP_MS: Final = 15 * 60 * 1000
@@ -60,6 +61,7 @@ class FetchCursor:
         warm_up: how far below the position reading starts when the producer table was carried over; else None: as far
             as the constants above say.
         recent: the first offset of the last WARM_UP_MS of the source's log, None where that is not known.
+        rewriter: writes ids of schemas anew in what is queued; None: it is copied as bytes.
     """
 
     __slots__ = (
@@ -72,6 +74,7 @@ class FetchCursor:
         "position",
         "producers",
         "recent",
+        "rewriter",
         "slow_path",
         "warm_up",
     )
@@ -88,6 +91,7 @@ class FetchCursor:
         self.gateway_records = 0
         self.warm_up: int | None = None
         self.recent: int | None = None
+        self.rewriter: IdRewriter | None = None
 
     @property
     def warm(self) -> bool:
@@ -101,8 +105,8 @@ class FetchCursor:
         `copied` is the target's last batch below `position`: the source must still have what it was made of, which is
         read unless it is far below.
         """
+        self._move(position)
         self._copied = copied
-        self.position = position
         first = self._read_from(position)
         if copied is not None and position - copied.base <= WARM_UP_RECORDS:
             first = min(first, copied.base)
@@ -123,17 +127,23 @@ class FetchCursor:
     def skip_to(self, position: int) -> None:
         """Another appender is ahead: its batches need not be queued. The last ones are read, for the producer table."""
         if position > self.position:
-            self.position = position
-            self._copied = None
+            self._move(position)
             if self.fetch_offset < position - WARM_UP_MOST:
                 self.fetch_offset = position - WARM_UP_MOST
                 self.last_epoch = -1
 
     def go_on(self, position: int) -> None:
         """Read on from another position, in any direction."""
-        self.position = self.fetch_offset = position
-        self._copied = None
+        self._move(position)
+        self.fetch_offset = position
         self.last_epoch = -1
+
+    def _move(self, position: int) -> None:
+        """What was known of the batches at another one, and waited for there, is not of this one."""
+        self.position = position
+        self._copied = None
+        if self.rewriter is not None:
+            self.rewriter.waiting = None
 
     def read(self, records: memoryview, aborted: Sequence[tuple[int, int]] = ()) -> None:
         """Queue the batches of one fetch answer, which was asked for from `fetch_offset`.
@@ -144,6 +154,7 @@ class FetchCursor:
         Raises:
             CannotMirror: an offset gap, a batch that lies across the position, or one that cannot be copied.
             CorruptBatch: a batch that fails its checksum, or is none; those before it are queued.
+            MissingIds: a batch has ids that are not in the map; likewise.
         """
         if self.slow_path is not None:
             self._read_slowly(self.slow_path, records, aborted)
@@ -176,6 +187,8 @@ class FetchCursor:
         before = self.position
         try:
             for item in convert(records, self.position, aborted):
+                if isinstance(item, Piece) and self.rewriter is not None:
+                    item = self.rewriter.of_piece(item, self.position)
                 slow_path.put(item)
                 self.position = item.next_source
         except CorruptRecords as exc:
@@ -220,6 +233,8 @@ class FetchCursor:
                 raise _not_copyable(header)
             if not crc_is_valid(data, header):  # rewriting makes a new checksum: it must not bless broken bytes
                 raise CorruptBatch(f"the source batch at offset {base} fails its checksum")
+            if self.rewriter is not None:
+                data = self.rewriter.rewritten(data, base)
             self._push(Pending(base, following, data, header.max_timestamp))
             self.position = following
         elif following > self.position:

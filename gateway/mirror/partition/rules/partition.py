@@ -197,6 +197,17 @@ class PartitionMirror(PartitionState):
             return (*commands, WriteBreakpoints(planned))
         return commands
 
+    def look_at_ids(self, now: float) -> Commands:
+        """Once a second: is what the partition waits for in the id map by now, or for too long not?"""
+        rewriter = self.rewriter
+        if rewriter is None or rewriter.waiting is None or self.phase is not PartitionPhase.COPYING:
+            return NOTHING
+        try:
+            rewriter.look(now)
+        except CannotMirror as exc:
+            return self.fail(exc.error, str(exc))
+        return NOTHING
+
     def fetch_failed(self, code: int, now: float) -> Commands:
         """A fetch answer with an error for this partition."""
         if self.phase is not PartitionPhase.COPYING:

@@ -15,6 +15,7 @@ from gateway.mirror.partition.rules.commands import NOTHING, Commands, LookAhead
 from gateway.mirror.partition.rules.fetch_cursor import CorruptBatch, FetchCursor
 from gateway.mirror.partition.rules.log_tail import CannotMirror
 from gateway.mirror.partition.rules.producer_table import ProducerTable
+from gateway.mirror.partition.rules.schema_ids import MissingIds
 from gateway.mirror.partition.rules.target_side import RETRY_S, SLOW_RETRY_S
 from gateway.state.records import MirrorError
 from protocol.errors import ErrorCode, error_name
@@ -113,7 +114,12 @@ class SourceSide:
     def ready(self, now: float) -> bool:
         """True when a fetch may be sent."""
         self.full = self.queued_bytes > (self.pause_bytes // 2 if self.full else self.pause_bytes)
-        return not self.full and not self.asked and now >= self._fetch_after
+        return not self.full and not self.asked and now >= self._fetch_after and not self.waits_for_ids
+
+    @property
+    def waits_for_ids(self) -> bool:
+        """The next batch has ids of schemas that the id map lacks: nothing is fetched until it has them."""
+        return self.cursor.rewriter is not None and self.cursor.rewriter.waiting is not None
 
     def counts(self, size: int, *, follower: bool) -> None:
         """Whose answer is about to be taken, and how many bytes of records it has."""
@@ -146,6 +152,9 @@ class SourceSide:
             except CorruptBatch as exc:
                 self.back_off(str(exc), now)
                 return (RefreshSource(),)
+            except MissingIds as exc:
+                if self.cursor.rewriter is not None:
+                    self.cursor.rewriter.begin_waiting(exc, now)
             self._fit(len(records), len(self._window) - before)
         if self._failures:
             self._failures = 0

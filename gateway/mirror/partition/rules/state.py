@@ -11,6 +11,7 @@ from gateway.mirror.partition.rules.append_window import AppendWindow
 from gateway.mirror.partition.rules.commands import Commands, ReadTargetLog
 from gateway.mirror.partition.rules.log_tail import CannotMirror, LogTail
 from gateway.mirror.partition.rules.padding import Padding
+from gateway.mirror.partition.rules.schema_ids import IdRewriter
 from gateway.mirror.partition.rules.source_side import SourceSide
 from gateway.mirror.partition.rules.target_side import TargetSide
 from gateway.mirror.partition.rules.translator import Translator
@@ -40,6 +41,7 @@ class PartitionState:
         compacted: records of the source may vanish while they are copied.
         skip_deleted: go on behind records that the source deleted before they were copied, and tell of the loss. Needs
             a ledger: they leave an offset gap.
+        rewriter: writes ids of schemas anew in what is copied; None: it is copied as bytes.
 
     Attributes:
         window, source, target, padding, translator: what this partition's queue, its two sides and so on know.
@@ -62,6 +64,7 @@ class PartitionState:
         "phase",
         "producer_id",
         "readable",
+        "rewriter",
         "skip_deleted",
         "source",
         "source_bounds",
@@ -84,6 +87,7 @@ class PartitionState:
         ledger: OffsetLedger | None = None,
         compacted: bool = False,
         skip_deleted: bool = False,
+        rewriter: IdRewriter | None = None,
     ) -> None:
         self.start = start
         self.handed_over_at = handed_over_at
@@ -94,6 +98,7 @@ class PartitionState:
         self.padding = Padding(self.window, wall_ms)
         self.translator = None if ledger is None else Translator(ledger, self.window, producer_id)
         self.source.cursor.may_slow_down = self.translator
+        self.source.cursor.rewriter = self.rewriter = rewriter
         self.skip(deleted=skip_deleted)
         if compacted:
             self.window.most_in_flight = 1

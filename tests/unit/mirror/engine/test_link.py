@@ -118,6 +118,22 @@ async def test_a_paused_link_fetches_nothing_and_goes_on_where_it_was():
     assert link._throttle.limit(10**9) < 10**9
 
 
+async def test_a_paused_link_looks_for_no_ids():
+    """Nobody could bring what partitions wait for, so no time passes for them."""
+    source = SimpleNamespace(available=True, last_error="", on_view=[], view=None, refused=False, config=None)
+    link, looked = link_to(source, Told()), list[float]()
+    link.topics["t"] = cast(
+        "Any",
+        SimpleNamespace(runners={}, update=lambda _: None, tick=lambda _: None, look_at_ids=looked.append),
+    )
+    link.tick(1.0)
+    link.update(replace(LINK, configs={"cluster.link.paused": "true"}))
+    link.tick(2.0)
+    link.update(LINK)
+    link.tick(3.0)
+    assert looked == [1.0, 3.0]
+
+
 async def test_another_rack_has_every_partition_asked_for_anew_of_its_leader():
     def leader(_topic: str, _partition: int) -> int:
         return 1

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from gateway.schemas.rules.model import IMPORT, READONLY, Reference, Schema, Subject, Version, VersionKey
 from gateway.schemas.rules.plan import plan, references_to_read
-from gateway.schemas.rules.remember import after, at_promote, before, id_map, references_on_target
+from gateway.schemas.rules.remember import after, at_promote, before, references_on_target
 from gateway.schemas.rules.scene import ChangeKind, Options, Plan, Reason, Scene
+from gateway.state.schemas.id_map import id_map
 from gateway.state.schemas.schema_options import SchemaIds, SchemaVersions
 from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 

@@ -6,6 +6,7 @@ point, and there may be two at once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from hypothesis import given, settings
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap, TranslationRule
 from gateway.mirror.partition.rules.commands import WriteBreakpoints
 from gateway.mirror.partition.rules.state import PartitionPhase
+from protocol.batch.header import read_batch_header
+from protocol.batch.record_reader import Record, read_records
 from tests.support.mirror.mirror_sim import TargetLog
 from tests.support.mirror.translate_sim import MapLog, TranslatedRunner, TranslatedSource, copied
 
@@ -23,7 +26,15 @@ seeds = st.integers(min_value=0, max_value=2**32)
 class World:
     """A source, a target, a map topic, and the appenders that are at work."""
 
-    def __init__(self, seed: int, *, compacts: bool, fault_rate: float, pad_to: int = -1) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        compacts: bool,
+        fault_rate: float,
+        pad_to: int = -1,
+        ids: Mapping[int, int] | None = None,
+    ) -> None:
         self.random = Random(seed)
         self.source = TranslatedSource(self.random, compacts)
         self.target = TargetLog()
@@ -31,6 +42,7 @@ class World:
         self.compacts = compacts
         self.fault_rate = fault_rate
         self.pad_to = pad_to
+        self.ids = ids
         self.runners: list[TranslatedRunner] = []
 
     def appender(self) -> TranslatedRunner:
@@ -42,6 +54,7 @@ class World:
             self.fault_rate,
             compacted=self.compacts,
             pad_to=self.pad_to,
+            ids=self.ids,
         )
         self.runners.append(made)
         return made
@@ -113,6 +126,29 @@ def test_all_is_copied_once_and_the_map_is_exact(seed: int, appenders: int, faul
     world.live(600, write_rate=0.2)
     world.finish()
     world.check()
+
+
+@given(seeds, st.sampled_from([0.0, 0.2]), st.booleans(), st.integers(-1, 0))
+@settings(max_examples=60, deadline=None)
+def test_ids_are_written_anew_as_they_become_known(seed: int, fault_rate: float, compacts: bool, pad_to: int) -> None:
+    """Two appenders, each of which waits for what the map lacks, and is killed once; every id comes at some time."""
+    ids: dict[int, int] = {}
+    world = World(seed, compacts=compacts, fault_rate=fault_rate, pad_to=-1 if compacts else pad_to, ids=ids)
+    world.source.keys = [b"\0\0\0\0" + bytes([known]) for known in (1, 2, 3, 4)]
+    for known in (1, 2, 3, 4):
+        world.appender()
+        world.live(120, write_rate=0.3)
+        ids[known] = known + 10
+        if len(world.runners) > 1:
+            world.kill(world.random.choice(world.runners))
+    world.finish()
+    world.check()
+    written = {record.key for _, _, data in world.target.batches for record in _records(data)}
+    assert written <= {b"\0\0\0\0" + bytes([known]) for known in (11, 12, 13, 14)}
+
+
+def _records(data: bytes) -> Sequence[Record]:
+    return list(read_records(read_batch_header(data), memoryview(data)))
 
 
 @given(seeds, st.sampled_from([0.0, 0.2]), st.booleans())

@@ -1,0 +1,134 @@
+"""Ids of schemas in what one partition's mirror copies: written anew through the link's id map, or waited for. Pure.
+
+For topics with `MirrorRecord.translates_ids`; any other one is copied as bytes and has none of this. A batch of the
+source goes through `rewritten` before it is queued. So what is queued, sent, and sent again are the same bytes, and the
+offset map knows them by their checksum. With an id that the map lacks nothing of the batch, nor of what comes behind
+it, is queued: reading stops there until the map has the id (`MissingIds`), and the same offset is fetched again.
+
+    fetched ──► rewritten ──► queued
+                    └──► waits, fetches nothing ──► the map has the ids: fetched again
+                                              └──► too long: FAILED (SCHEMA_ID_UNKNOWN)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from gateway.mirror.partition.rules.log_tail import CannotMirror
+from gateway.state.records import MirrorError
+from protocol.batch.reencode import Piece
+from protocol.batch.schema_ids import Places, translated
+
+MOST_TOLD: Final = 100
+"""Ids of a partition that are told of; there may be as many as a batch has records."""
+
+_GAP_S: Final = 5.0  # between two looks; what is more was no waiting: the link was paused
+
+
+class MissingIds(Exception):
+    """A batch has ids that are not in the map. `at`: its first source offset."""
+
+    def __init__(self, ids: frozenset[int], at: int) -> None:
+        super().__init__(f"source offset {at}: {_named(ids)}")
+        self.ids = ids
+        self.at = at
+
+
+class Waiting(NamedTuple):
+    """What a partition waits for. `for_s`: since when, in seconds that it could have been brought; `looked`: when
+    that was counted last, on the monotonic clock."""
+
+    ids: frozenset[int]
+    at: int
+    for_s: float
+    looked: float
+
+    def __str__(self) -> str:
+        return (
+            f"waiting for {_named(self.ids)} in the id map, which the record at source offset {self.at} or one behind "
+            "it has: the schema sync is asked for it"
+        )
+
+
+class IdRewriter:
+    """Of one partition.
+
+    Args:
+        ids: source id -> target id, as of now.
+        places: where ids are, of `ID_PLACES`.
+
+    Attributes:
+        patience_s: how long an id may be missing before that is final.
+        waiting: None while nothing is missing.
+        written: ids that were written anew since the mirror began here.
+    """
+
+    __slots__ = ("_ids", "_places", "patience_s", "waiting", "written")
+
+    def __init__(self, ids: Callable[[], Mapping[int, int]], places: tuple[str, ...], patience_s: float) -> None:
+        self._ids = ids
+        self._places = Places.named(places)
+        self.patience_s = patience_s
+        self.waiting: Waiting | None = None
+        self.written = 0
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Ids that are waited for, the lowest ones."""
+        return () if self.waiting is None else tuple(sorted(self.waiting.ids)[:MOST_TOLD])
+
+    def rewritten(self, batch: memoryview, at: int) -> memoryview:
+        """A batch of the source, with the target's ids; the same object when no id in it changes.
+
+        Args:
+            at: its first source offset, for the message.
+
+        Raises:
+            MissingIds: one is not in the map.
+            MalformedFrame: the batch cannot be read.
+        """
+        made = translated(batch, self._ids(), self._places)
+        if made.unknown:
+            raise MissingIds(made.unknown, at)
+        self.written += made.count
+        return memoryview(made.batch)
+
+    def of_piece(self, piece: Piece, at: int) -> Piece:
+        """What is appended under other offsets, likewise. Raises as `rewritten`."""
+        return replace(piece, data=self.rewritten(memoryview(piece.data), at))
+
+    def begin_waiting(self, missing: MissingIds, now: float) -> None:
+        """Nothing is fetched any more until `look` finds the ids."""
+        self.waiting = Waiting(missing.ids, missing.at, 0.0, now)
+
+    def look(self, now: float) -> bool:
+        """True when what was waited for is in the map: reading goes on.
+
+        Raises:
+            CannotMirror: it is not, for `patience_s`.
+        """
+        waiting = self.waiting
+        if waiting is None:
+            return False
+        ids = self._ids()
+        if all(found in ids for found in waiting.ids):
+            self.waiting = None
+            return True
+        for_s = waiting.for_s + min(_GAP_S, max(0.0, now - waiting.looked))
+        self.waiting = Waiting(frozenset(found for found in waiting.ids if found not in ids), waiting.at, for_s, now)
+        if for_s >= self.patience_s:
+            raise CannotMirror(
+                MirrorError.SCHEMA_ID_UNKNOWN,
+                f"source offset {waiting.at}: {_named(self.waiting.ids)} is not in the link's id map, for {for_s:.0f} "
+                "s: register it with the source's registry, or let it pass schema.subject.filters, and repair the "
+                "mirror; where these bytes are no id, create the mirror anew with other schema.translate.places",
+            )
+        return False
+
+
+def _named(ids: frozenset[int], most: int = 5) -> str:
+    first = ", ".join(map(str, sorted(ids)[:most]))
+    more = f" and {len(ids) - most} more" if len(ids) > most else ""
+    return f"schema id{'s' if len(ids) > 1 else ''} {first}{more}"
