@@ -64,7 +64,11 @@ class FakeTopicPromoter:
     ) -> Sequence[MirrorRecord]:
         self.shared.along += [(tuple(topics), tuple(groups))] if groups else []
         then = (then_reverse,) if then_reverse else ()
-        return await self.shared.promote_topics(link, topics, force, *then)
+        done = await self.shared.promote_topics(link, topics, force, *then)
+        for group in groups:
+            if (link, group) in self.shared.records.store.groups:
+                await FakeGroupPromoter(self.shared).promote(link, group)
+        return done
 
     async def check(self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False) -> None:
         if self.shared.refusal is not None:
