@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from gateway.cutover.promote.run import PromoteRun
@@ -10,6 +11,8 @@ from gateway.state.records import MirrorRecord
 from tests.simulation.mutations.lives import seeds
 from tests.simulation.mutations.patching import Mutation, Patching
 from tests.simulation.plan import AS_ONE_FROM
+
+_BEFORE_S: Final = 1.5
 
 
 def groups_behind_topics(patching: Patching) -> None:
@@ -36,7 +39,7 @@ def groups_behind_topics(patching: Patching) -> None:
 
 
 def offsets_of_before(patching: Patching) -> None:
-    """Offsets are those of the moment before the pause: a transaction that was open then commits behind them."""
+    """Offsets are those of a second before the pause: a transaction that was open then commits behind them."""
     hold, at_origin = GroupSet.hold, GroupSet._at_origin
     known: dict[tuple[int, str], Any] = {}
 
@@ -44,6 +47,7 @@ def offsets_of_before(patching: Patching) -> None:
         await hold(self)
         for group in self.groups:
             known[id(self), group] = await at_origin(self, self._record(group))
+        await asyncio.sleep(_BEFORE_S)
 
     async def as_known(self: Any, record: Any) -> Any:
         return known.get((id(self), record.group)) or await at_origin(self, record)

@@ -12,7 +12,7 @@ from tests.simulation.plan.topics import TOPICS
 from tests.simulation.recorder import SOURCE, TARGET
 
 if TYPE_CHECKING:
-    from tests.simulation.clients import GroupMember
+    from tests.simulation.clients.client import Client
     from tests.simulation.world import World
 
 _REFUSED = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
@@ -89,7 +89,7 @@ class AsOneActs:
         for client in (*self._world.all_members(), *self._world.writers):
             client.on_error.append(functools.partial(self._told, client))
 
-    def _told(self, client: GroupMember, *said: str) -> None:
+    def _told(self, client: Client, *said: str) -> None:
         text = " ".join(said)
         if _REFUSED in text:
             self._world.judge.findings.add("torn", client.name, f"a transaction was refused: {text}", self._now())
