@@ -7,7 +7,7 @@ argument.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from gateway.access.quotas import Quotas
 from gateway.access.users import Users
@@ -23,7 +23,7 @@ from gateway.links.update import LinkUpdates
 from gateway.migration.carry_out import CarryOut
 from gateway.migration.history import MirrorHistory
 from gateway.migration.migrations import Migrations
-from gateway.migration.promote_sets import InTwoSteps
+from gateway.migration.promote_sets import AsOne
 from gateway.migration.ready import ReadinessCheck
 from gateway.migration.run import MigrationRun
 from gateway.migration.world_reader import WorldReader
@@ -286,15 +286,11 @@ def migrations(
     )
     made = Migrations(records=parts.records, world=world, scores=check.scores)
 
-    async def readers(link: str, topics: Sequence[str]) -> Sequence[str]:
-        sources = [parts.records.mirror(link, topic).source_topic for topic in topics]
-        return await unpromoted_groups(parts.records.store, parts.sources, parts.records.link(link), sources)
-
     carry_out = CarryOut(
         records=parts.records,
         mirrors=mirrors,
         groups=groups,
-        sets=InTwoSteps(mirrors, groups, readers),
+        sets=AsOne(mirrors, groups),
         pauses=parts.pauses_seen,
         clock=parts.clock,
     )

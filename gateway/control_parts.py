@@ -5,8 +5,8 @@ handed the parts: each names in its constructor what it needs. They are built in
 
     tools = failback_tools(parts, ...)
     runs = FailbackRuns(tools, parts.background)          # a promote of a mirror back sets one going
-    topics = topic_promoter(parts, go_on=runs.go_on, ...)
     groups = GroupPromotions(group_tools(parts, ...), ...)
+    topics = topic_promoter(parts, go_on=runs.go_on, groups=groups.moves, ...)
     back = failbacks(parts, tools, runs, without_promote=topics.without, ...)
     ControlService(parts, topic_promoter=topics, group_promoter=groups, failbacks=back, ...)
 """
@@ -34,6 +34,7 @@ from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.groups.monitor import GroupMonitor
+from gateway.groups.moves import GroupMoves
 from gateway.groups.offset_sync import OffsetSync
 from gateway.groups.offsets import GroupOffsets, GroupTools
 from gateway.groups.promote import GroupPromotions
@@ -153,6 +154,7 @@ def topic_promoter(
     limits: PromoteLimits,
     go_on: Callable[[str, str], None],
     coverage: Coverage | None = None,
+    groups: GroupMoves | None = None,
     ends: SourceEnds | None = None,
     target_ends: SourceEnds | None = None,
     on_pause_ended: Callable[[str, str, float], None] = lambda link, outcome, seconds: None,
@@ -164,6 +166,7 @@ def topic_promoter(
     Args:
         pauses: of every gateway that must acknowledge, by its name; a live mapping.
         coverage: of those that cannot be asked; None: there is one gateway.
+        groups: what carries groups over with the topics; None: topics only.
         ends: reads the source's log ends; its own Kafka client by default.
         target_ends: reads the target's, for a failback; so too.
         go_on: told (link, mirror topic) when the record says that a failback is to go on.
@@ -189,6 +192,7 @@ def topic_promoter(
         routing=parts.routing,
         pauses=pauses,
         coverage=coverage,
+        groups=groups,
         ends=ends,
         target_ends=target_ends or NetTargetEnds(parts.target),
         limits=limits,

@@ -17,7 +17,7 @@ from gateway.kafka.admin import describe_broker_configs
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.errors import NetError
-from gateway.kafka.groups import GroupView, describe_group
+from gateway.kafka.groups import GroupView, describe_group, remove_any_members
 from gateway.kafka.offsets import EARLIEST, LATEST, OffsetAt, list_offsets
 from gateway.kafka.share_groups import share_offsets
 from gateway.kafka.topic_partition import TopicPartition
@@ -154,6 +154,18 @@ class GroupOffsets:
         """Client ids and hosts of the group's members on the target, '' when there are none."""
         with target_errors():
             return _names(await describe_group(self._target.cluster, record.group))
+
+    async def remove_from_target(self, group: str) -> str:
+        """Remove the group's members on the target, whose gateways hold them; returns who is there all the same, ''
+        for nobody: who comes beside the gateways joins again at once.
+        """
+        cluster = self._target.cluster
+        with target_errors():
+            view = await describe_group(cluster, group)
+            if view.members:
+                await remove_any_members(cluster, group, view)
+                view = await describe_group(cluster, group)
+            return _names(view)
 
     async def target_retention_minutes(self) -> int | None:
         """The target's offsets.retention.minutes; None where it does not tell."""

@@ -19,6 +19,7 @@ from gateway.groups.demote import demote_group, foreseen_demote
 from gateway.groups.dry_runs import promote_plan
 from gateway.groups.failover import GroupFailovers
 from gateway.groups.gather import GroupGatherer
+from gateway.groups.moves import GroupMoves
 from gateway.groups.offsets import GroupTools
 from gateway.groups.progress import GroupProgress
 from gateway.groups.rules.promote import (
@@ -35,6 +36,7 @@ from gateway.groups.rules.promote import (
 from gateway.mirror.offset_map.rules.offset_map import TranslationRule
 from gateway.mirror.offset_map.rules.translation import is_final
 from gateway.operations.partners import GroupPlan
+from gateway.state.promote_sets import moved_with
 from gateway.state.records import CarriedOffset, GroupRecord, GroupState
 
 POLL_S = 0.2
@@ -66,6 +68,7 @@ class GroupPromotions:
         self._gather = GroupGatherer(tools)
         self._progress: dict[tuple[str, str], GroupProgress] = {}
         self.failovers = GroupFailovers(tools, self.progress_of)
+        self.moves = GroupMoves(tools, self.progress_of)
 
     def waits_for(self, link: str, group: str) -> str:
         """Why the group is not promoted yet, for `describe`; '' when nothing is known."""
@@ -115,6 +118,8 @@ class GroupPromotions:
                 progress.forget_offsets()
             await self._store.outcome_known()  # a mark of before, of which nobody knows whether it was made
             while True:
+                if await self._left_to_topics(self._record(link, group), progress, requested=requested):
+                    return
                 await self._gather.look(self._record(link, group), progress, force=force)
                 record = await self._arrived(self._record(link, group), progress)
                 snapshot = self._gather.snapshot(record, progress, requested=requested, force=force)
@@ -138,6 +143,24 @@ class GroupPromotions:
                 await self._take(record, progress, step)
                 if step.kind is GroupStepKind.MARK_ACTIVE:
                     return
+
+    def _with_topics(self, link: str, group: str) -> str:
+        """Why the group goes nowhere by itself now; '' when it may."""
+        topics = moved_with(self._store.mirrors.values(), link, group)
+        return f"changes sides with mirror topic '{topics[0]}'; it is waited for that" if topics else ""
+
+    async def _left_to_topics(self, record: GroupRecord, progress: GroupProgress, *, requested: bool) -> bool:
+        """Whether it changes sides with topics now, and so not by itself. Raises Conflict for who has asked."""
+        barred = self._with_topics(record.link, record.group)
+        if not barred:
+            return False
+        progress.waits_for = barred
+        if record.state is GroupState.PENDING_PROMOTED:  # it had begun by itself
+            progress.forget_offsets()
+            await self._offsets.store(record, GroupState.ACTIVE, error_message="")
+        if requested:
+            raise Conflict(f"group '{record.group}' {barred}")
+        return True
 
     def _record(self, link: str, group: str) -> GroupRecord:
         record = self._store.groups.get((link, group))
@@ -202,6 +225,8 @@ class GroupPromotions:
             if progress.members_at != looked_at or self._clock() - looked_at > MARK_S:
                 raise _LookedAway
             if progress.mirrors_at < self._store.mirrors_grown_at:  # of one topic more there are no offsets
+                raise _LookedAway
+            if self._with_topics(record.link, record.group):
                 raise _LookedAway
 
         try:
@@ -270,6 +295,8 @@ class GroupPromotions:
         progress = self.progress_of(link, group)
         async with progress.lock:
             await self._store.outcome_known()
+            if barred := self._with_topics(link, group):
+                raise Conflict(f"group '{group}' {barred}")
             demoted = await demote_group(self._tools, self._record(link, group), progress)
             progress.forget_offsets()
             progress.empty_since = progress.seen = progress.memberless_at = None

@@ -17,6 +17,7 @@ from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_
 from protocol.errors import ErrorCode, MalformedFrame, error_name, is_retriable
 from protocol.messages import (
     ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
     DescribeGroupsRequest,
     LeaveGroupRequest,
     ListGroupsRequest,
@@ -168,6 +169,45 @@ async def remove_members(cluster: Cluster, group: str, members: Sequence[MemberV
     gone = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE)
     codes = [member.error_code for member in response.members]
     return {one.member_id: 0 if code in gone else int(code) for one, code in zip(members, codes, strict=True)}
+
+
+_LEAVES = -1
+_GONE = (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND)
+_CONSUMER = "consumer"
+
+
+async def remove_any_members(cluster: Cluster, group: str, view: GroupView) -> None:
+    """Remove the members that were seen.
+
+    A member of KIP-848 is not removed by LeaveGroup (Kafka 4.x answers UNKNOWN_MEMBER_ID): the heartbeat with which it
+    would leave is sent in its place, for a static one the heartbeat with which it leaves for good. Those of share and
+    streams groups are left as they are.
+
+    Raises:
+        ClusterUnavailable: no answer within the deadline; asked again, it removes nobody else.
+        BrokerError: the coordinator refuses, for example GROUP_AUTHORIZATION_FAILED (30).
+    """
+    if view.type == _CONSUMER:
+        await asyncio.gather(*(_heartbeat(cluster, group, member) for member in view.members))
+    if view.members and view.type in ("classic", _CONSUMER, ""):
+        await remove_members(cluster, group, view.members)  # a group of KIP-848 may have classic ones, too
+
+
+async def _heartbeat(cluster: Cluster, group: str, member: MemberView) -> None:
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id=member.member_id,
+        member_epoch=_LEAVES,
+        instance_id=member.instance_id or None,
+        rack_id=None,
+        rebalance_timeout_ms=-1,
+        subscribed_topic_names=None,
+        server_assignor=None,
+        topic_partitions=None,
+    )
+    answer: Any = await on_coordinator(cluster, group, request, lambda found: [found.error_code], cap=0)
+    if answer.error_code not in _GONE:
+        raise BrokerError(answer.error_code, f"ConsumerGroupHeartbeat {group}: {error_name(answer.error_code)}")
 
 
 async def _describe_consumer(cluster: Cluster, group: str, timeout_s: float) -> GroupView | None:

@@ -64,30 +64,26 @@ class CarryOut:
         if step.kind is StepKind.DECLARE_GROUP:
             await self._groups.create(link, config.target_group(step.groups[0]))
             return Done()
-        if step.kind is StepKind.PROMOTE_GROUP:
-            return await self._promote(link, config, (), step.groups, ())
-        own = plan.groups if step.kind is StepKind.PROMOTE_TOGETHER else ()
-        return await self._promote(link, config, step.topics, step.groups, own)
+        return await self._promote(link, config, step.topics, step.groups)
 
     async def _create(self, link: str, plan: ApplicationPlan, topic: str) -> None:
         options = plan.application.options
         wanted = Wanted(configs=options.configs, replication_factor=options.replication_factor, start=options.start)
         await self._mirrors.create(link, topic, wanted=wanted)
 
-    async def _promote(
-        self, link: str, config: LinkConfig, topics: Sequence[str], groups: Sequence[str], own: Sequence[str]
-    ) -> Done:
+    async def _promote(self, link: str, config: LinkConfig, topics: Sequence[str], groups: Sequence[str]) -> Done:
         begun = self._clock()
         names = [config.mirror_topic(name) for name in topics]
-        await self._sets.promote(link, names, [config.target_group(name) for name in groups], own)
+        along = [config.target_group(name) for name in groups]
+        await self._sets.promote(link, names, along)
         if not names:
-            return Done(self._carried(link, [config.target_group(name) for name in groups]))
+            return Done(self._carried(link, along))
         await self._until_over(link, names)
         told_by = self._clock() + PAUSE_TOLD_S
         while True:  # the record says STOPPED a moment before the pause is over
             pause_ms = self._pauses.since(link, begun)
             if pause_ms >= 0 or self._clock() >= told_by:
-                return Done(pause_ms=pause_ms)
+                return Done(self._carried(link, along) if along else "", pause_ms=pause_ms)
             await asyncio.sleep(_LOOK_S)
 
     async def _until_over(self, link: str, names: Sequence[str]) -> None:

@@ -16,18 +16,25 @@ class TopicPromoter(Protocol):
     """Promotes mirror topics; the control plane's runner of `domain` decisions."""
 
     async def promote(
-        self, link: str, topics: Sequence[str], *, force: bool = False, then_reverse: ThenReverse = ThenReverse.NO
+        self,
+        link: str,
+        topics: Sequence[str],
+        *,
+        groups: Sequence[str] = (),
+        force: bool = False,
+        then_reverse: ThenReverse = ThenReverse.NO,
     ) -> Sequence[MirrorRecord]:
         """Promote the topics as one set and return their records, now STOPPED.
 
-        `then_reverse`: kept in the records, for whoever leads then.
+        `groups`: mirror groups that change sides with them. `then_reverse`: kept in the records, for whoever leads
+        then.
 
         States were validated by the caller; they may have changed since. Returns or raises only when the
         promote has ended: on an exception (its message is for the operator) no topic is paused and all are in the
         state before, with the reason in `error_message`.
         """
 
-    async def check(self, link: str, topics: Sequence[str], *, force: bool = False) -> None:
+    async def check(self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False) -> None:
         """Raises what `promote` would refuse before it begins; changes nothing."""
 
     def waiting_for(self, link: str, topic: str) -> str:

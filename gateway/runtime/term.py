@@ -106,9 +106,9 @@ class LeaderTerm:
         )
         tools = failback_tools(parts)
         runs = FailbackRuns(tools, parts.background)
-        self._topics = self._topic_promoter(runs)
         offsets = GroupOffsets(parts.records, parts.sources, parts.target, may_commit=fleet.lease_valid)
         self._groups = GroupPromotions(group_tools(parts, offsets), quiet_s=dependencies.settings.groups.quiet_period_s)
+        self._topics = self._topic_promoter(runs)
         self.service = ControlService(
             parts,
             topic_promoter=self._topics,
@@ -181,6 +181,7 @@ class LeaderTerm:
             go_on=runs.go_on,
             pauses=self.pauses,
             coverage=self._term.registry,
+            groups=self._groups.moves,
             limits=PromoteLimits(
                 lag_threshold=limits.lag_threshold,
                 pause_timeout_s=limits.pause_timeout_s,

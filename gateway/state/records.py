@@ -184,7 +184,8 @@ class MirrorCutover:
     empty without a failover. `source_answered`: the source told its log ends under the pause of that failover; else
     it may have records that nobody had seen. `retries_unknown`: partitions whose producers' last batches were not all
     known then: a retry over the failover may be appended once more. `promoted_with`: the mirror topics of the set that
-    is being promoted, this one among them; empty unless the mirror is PENDING_STOPPED. `then_reverse`: the promote is
+    is being promoted, this one among them, and its groups (`state/promote_sets.py`); empty unless the mirror is
+    PENDING_STOPPED. `then_reverse`: the promote is
     the first half of a reverse; whoever leads goes on with the second when the topic is STOPPED.
 
     Raises:

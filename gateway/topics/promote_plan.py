@@ -44,10 +44,13 @@ class PromotePlanner:
         self._mirrors = mirrors
         self._promoter = promoter
 
-    async def refusals(self, link: str, topics: Sequence[str], *, force: bool = False) -> Mapping[str, Exception]:
+    async def refusals(
+        self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False
+    ) -> Mapping[str, Exception]:
         """Topic -> why it would not be promoted, in the order in which they were named; without an entry it would be.
 
-        A topic that cannot be promoted by itself is left out of the set; what refuses the set is told of each of it.
+        `groups`: that are to change sides with them. A topic that cannot be promoted by itself is left out of the set;
+        what refuses the set is told of each of it.
 
         Raises:
             NotFound: no such link. Of a topic that does not exist its own entry says so.
@@ -65,14 +68,16 @@ class PromotePlanner:
         together: dict[str, Exception] = {}
         try:
             if fit:
-                await self._promoter.check(link, fit, force=force)
+                await self._promoter.check(link, fit, groups=groups, force=force)
         except REFUSALS as exc:
             together = dict.fromkeys(fit, exc)
         found = {**alone, **together}
         return {name: found[name] for name in names if name in found}
 
-    async def plan(self, link: str, topics: Sequence[str], *, force: bool = False) -> PromoteSetPlan:
-        """Of a promote of these topics as one set.
+    async def plan(
+        self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False
+    ) -> PromoteSetPlan:
+        """Of a promote of these topics as one set, and of these groups with them.
 
         Raises:
             BadRequest: no topic. NotFound: no such link, or mirror.
@@ -82,7 +87,7 @@ class PromotePlanner:
         names = list(dict.fromkeys(topics))
         for name in names:
             self._records.mirror(link, name)
-        refusals = await self.refusals(link, names, force=force)
+        refusals = await self.refusals(link, names, groups=groups, force=force)
         views = [await self._mirrors.describe(link, name) for name in names]
         blockers = list(dict.fromkeys(str(exc) for exc in refusals.values()))  # a set has one reason for all of it
         return PromoteSetPlan(topics=[_plan(view) for view in views], blockers=blockers)

@@ -163,15 +163,17 @@ def _results(args: argparse.Namespace, began: float) -> Iterator[dict[str, Any]]
 
 def _report(path: Path, totals: Totals) -> None:
     """What was hit how often, and what was never."""
-    from tests.simulation.plan import MORE_PAIRS, PAIRS
+    from tests.simulation.plan import AS_ONE_STEPS, MORE_PAIRS, PAIRS, FaultKind
 
-    pairs, more = (
+    as_one = [(op, step, kind) for op, steps in AS_ONE_STEPS.items() for step in steps for kind in FaultKind]
+
+    pairs, more, one = (
         {f"{op.value} / {step} / {kind.value}": totals.pairs[op.value, step, kind.value] for op, step, kind in each}
-        for each in (PAIRS, MORE_PAIRS)
+        for each in (PAIRS, MORE_PAIRS, as_one)
     )
     path.parent.mkdir(exist_ok=True)
     never = [name for name, count in pairs.items() if not count]
-    value = {"pairs": pairs, "more_pairs": more, "never": never, "failures": totals.failures}
+    value = {"pairs": pairs, "more_pairs": more, "as_one_pairs": one, "never": never, "failures": totals.failures}
     path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
 

@@ -70,11 +70,14 @@ class AlterMirrors(Body):
     """Several mirror topics, treated as one set.
 
     `mirror_direction`: refused (409) unless all of them go this way. Whoever asks again after an answer was lost names
-    it: a promote of a topic that has come back to the source meanwhile would move it to the target.
+    it: a promote of a topic that has come back to the source meanwhile would move it to the target. `group_names`:
+    mirror groups, by their names on the target, that change sides with the topics under the same write pause; refused
+    (409) with `force`.
     """
 
     mirror_topic_names: list[str]
     force: bool = False
+    group_names: list[str] = Field(default_factory=list)
     mirror_direction: MirrorDirection | None = None
 
 

@@ -100,16 +100,23 @@ def batch_router(plane: Plane) -> APIRouter:
         return MirrorList(data=[MirrorData.of(view) for view in views])
 
     @routes.post(
-        "/v3/links/{link}/mirrors:promote", status_code=202, summary="Begin to promote mirror topics as one set"
+        "/v3/links/{link}/mirrors:promote",
+        status_code=202,
+        summary="Begin to promote mirror topics as one set",
     )
     async def promote_mirrors(
         link: str, body: AlterMirrors, validate_only: ValidateOnly = False
     ) -> MirrorList | PromotePlanData:
         if validate_only:
             plans = plane().promote_plans
-            return PromotePlanData.of(await plans.plan(link, body.mirror_topic_names, force=body.force))
+            names, along = body.mirror_topic_names, body.group_names
+            return PromotePlanData.of(await plans.plan(link, names, groups=along, force=body.force))
         views = await plane().mirrors.promote(
-            link, body.mirror_topic_names, force=body.force, direction=body.mirror_direction
+            link,
+            body.mirror_topic_names,
+            groups=body.group_names,
+            force=body.force,
+            direction=body.mirror_direction,
         )
         return MirrorList(data=[MirrorData.of(view) for view in views])
 

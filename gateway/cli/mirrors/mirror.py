@@ -226,6 +226,9 @@ def promote(
     force: Annotated[
         bool, typer.Option("--force", help="Also with groups that still read on the source, or without the source.")
     ] = False,
+    groups: Annotated[
+        str, typer.Option("--groups", help="Groups that change sides with the topics, with commas between.")
+    ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what blocks it and who has not moved, and change nothing.")
     ] = False,
@@ -240,19 +243,24 @@ def promote(
 ) -> None:
     """Promote mirror topics as one set: from then on they are written on the target.
 
-    Of topics that are mirrored back it is the failback: they are written on the source again.
+    Of topics that are mirrored back it is the failback: they are written on the source again. With --groups the groups
+    change sides under the same write pause, so that no transaction has two sides.
     """
     api = Api(url)
+    along = _names(groups)
     if bound_ms and not rehearse:
         fail("--bound-ms is of --rehearse", USAGE)
+    if along and (rehearse or force):
+        fail("--groups goes with neither --rehearse nor --force", USAGE)
+    body = {"mirror_topic_names": topics, "force": force} | ({"group_names": along} if along else {})
     if rehearse:
         rehearse_promote(api, link, topics, output, bound_ms, dry_run=dry_run)
         return
     if dry_run:
-        promote_plan(api, link, topics, output, force=force)
+        promote_plan(api, link, body, output)
         return
     try:
-        begun = api.post(f"{mirror_path(link)}:promote", {"mirror_topic_names": topics, "force": force})["data"]
+        begun = api.post(f"{mirror_path(link)}:promote", body)["data"]
         done = until_promoted(api, mirror_path(link), list(dict.fromkeys(topics))) if wait else begun
     except Refused as exc:
         fail(str(exc), REFUSED)
@@ -261,6 +269,11 @@ def promote(
     shown = done if output is not Output.TABLE else [mirror for mirror in done if mirror not in failed]
     results("promoted" if wait else "promoting", shown, output)
     end([f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in failed])
+
+
+def _names(text: str) -> list[str]:
+    """Of names with commas between."""
+    return [name for one in text.split(",") if (name := one.strip())]
 
 
 def _listed(api: Api, link: str, status: str) -> Any:

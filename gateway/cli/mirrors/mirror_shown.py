@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import typer
@@ -46,11 +47,10 @@ def create_plans(plans: list[Any], output: Output) -> None:
             typer.echo(f"  at promote: {name}={'(the default of the target)' if value is None else value}")
 
 
-def promote_plan(api: Api, link: str, topics: list[str], output: Output, *, force: bool) -> None:
+def promote_plan(api: Api, link: str, body: Mapping[str, Any], output: Output) -> None:
     """What a promote would meet. Ends the command with 1 when it would be refused."""
     try:
-        path, body = f"{mirror_path(link)}:promote?validate_only=true", {"mirror_topic_names": topics, "force": force}
-        plan = api.post(path, body)
+        plan = api.post(f"{mirror_path(link)}:promote?validate_only=true", body)
     except Refused as exc:
         fail(str(exc), REFUSED)
     if output is not Output.TABLE:

@@ -15,7 +15,8 @@ from gateway.cutover.promote.rules.snapshot import CopyReading, EndReading, Prom
 from gateway.cutover.write_pause.interface import Coverage, PausesWrites
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.routing import RoutingTable
-from gateway.errors import ControlError
+from gateway.errors import Conflict, ControlError
+from gateway.groups.moves import GroupMoves, GroupSet
 from gateway.kafka.connection.errors import NetError
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
@@ -62,6 +63,7 @@ class PromoteTools:
     missing_ids: Callable[[str, Sequence[str]], str] = lambda link, topics: (
         ""
     )  # (link, mirror topics) -> ids waited for
+    groups: GroupMoves | None = None  # None: topics only
 
 
 class ReadsConfigs(Protocol):
@@ -92,15 +94,27 @@ class Gatherer:
     """Reads what the decisions of one run are made on; changes nothing but the run's memory of the source."""
 
     def __init__(
-        self, tools: PromoteTools, link: str, topics: Sequence[str], memory: PromoteMemory, *, forced: bool = False
+        self,
+        tools: PromoteTools,
+        link: str,
+        topics: Sequence[str],
+        memory: PromoteMemory,
+        *,
+        groups: Sequence[str] = (),
+        forced: bool = False,
     ) -> None:
-        """`forced`: the schema gate is not asked."""
+        """`groups`: that change sides with the topics. `forced`: the schema gate is not asked."""
         self._tools = tools
         self._link = link
         self._topics = tuple(topics)
         self._memory = memory
         self.forced = forced
         self.is_failback = any(record.is_reverse for record in self.records())
+        self.groups: GroupSet | None = None
+        if groups:
+            if tools.groups is None:
+                raise Conflict(f"group '{groups[0]}' cannot change sides with topics here")
+            self.groups = tools.groups.of(link, topics, groups, home=self.is_failback)
 
     def records(self) -> list[MirrorRecord]:
         """The stored records of the run's topics; NotFound when one is gone."""
@@ -120,6 +134,9 @@ class Gatherer:
             earliest_pause=self._tools.earliest_pause,
             origin="target" if self.is_failback else "source",
         )
+        if self.groups is not None:
+            moving = self.groups
+            found = replace(found, groups=moving.facts(), groups_since=moving.since, group_error=moving.error)
         if self._memory.paused_at is None and not self.is_failback:
             found = replace(found, schema_gate=self._schemas())
         return found if self._tools.coverage is None else self._covered(found, self._tools.coverage)

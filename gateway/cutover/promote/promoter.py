@@ -29,8 +29,10 @@ from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.sources import Sources
 from gateway.operations.upstream import require_origins
+from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, WrongState, transition
 from gateway.state.producer_ids import MAX_FAILBACK_EPOCH
+from gateway.state.promote_sets import groups_among, topics_among
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.transport.background import Background
 
@@ -64,6 +66,7 @@ class TopicPromoter:
         self._target = target
         self._background = background
         self._running: dict[tuple[str, str], PromoteRun | None] = {}
+        self._groups: set[tuple[str, str]] = set()  # that change sides with topics
         self._leaving = ""
         self._over = asyncio.Event()
         self._barred: set[tuple[str, str]] = set()
@@ -76,11 +79,18 @@ class TopicPromoter:
         return self._late.of(link, topic)
 
     async def promote(
-        self, link: str, topics: Sequence[str], *, force: bool = False, then_reverse: ThenReverse = ThenReverse.NO
+        self,
+        link: str,
+        topics: Sequence[str],
+        *,
+        groups: Sequence[str] = (),
+        force: bool = False,
+        then_reverse: ThenReverse = ThenReverse.NO,
     ) -> Sequence[MirrorRecord]:
         """Promote the topics as one set. `force` leaves out the check for groups that still read on the source.
 
-        `then_reverse`: see `PromoteRun`.
+        `groups`: mirror groups that change sides with them, under the same write pause and by the same write of the
+        state. `then_reverse`: see `PromoteRun`.
 
         Raises:
             NotFound, WrongState: nothing was begun.
@@ -89,13 +99,13 @@ class TopicPromoter:
                 ACTIVE then.
             SourceUnreachable, TargetUnreachable: nothing was begun.
         """
-        names = tuple(dict.fromkeys(topics))
+        names, moving = tuple(dict.fromkeys(topics)), tuple(dict.fromkeys(groups))
         if self._leaving:
             raise Conflict(f"{self._leaving}; ask again in a moment")
-        async with self._claim(link, names):
+        async with self._claim(link, names, moving):
             operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
-            await self._check(link, names, operation)
-            await self._run(link, names, operation, then_reverse=then_reverse)
+            await self._check(link, names, operation, moving)
+            await self._run(link, names, operation, then_reverse=then_reverse, groups=moving)
         return [self._records.mirror(link, name) for name in names]
 
     async def rehearse(self, link: str, topics: Sequence[str], bound_s: float = 0.0) -> Rehearsal:
@@ -174,10 +184,11 @@ class TopicPromoter:
         for link, names in sorted({_set_of(mirror) for mirror in interrupted}):
             left = tuple(mirror.mirror_topic for mirror in interrupted if _set_of(mirror) == (link, names))
             pending = set(left)
-            gone = [name for name in names if name not in pending]
+            gone = [name for name in topics_among(names) if name not in pending]
             reason = f"mirror topic '{gone[0]}' of its set is not being promoted any more" if gone else ""
             reason = _REHEARSAL_INTERRUPTED if REHEARSAL in gone else reason
-            self._background.spawn(self._resume(link, left, reason), f"resume promote {link} {','.join(left)}")
+            going_on = self._resume(link, left, reason, groups_among(names))
+            self._background.spawn(going_on, f"resume promote {link} {','.join(left)}")
 
     @asynccontextmanager
     async def without(self, link: str, topic: str) -> AsyncIterator[None]:
@@ -220,14 +231,14 @@ class TopicPromoter:
         async with self._changed:
             self._changed.notify_all()
 
-    async def _resume(self, link: str, names: tuple[str, ...], reason: str) -> None:
+    async def _resume(self, link: str, names: tuple[str, ...], reason: str, groups: tuple[str, ...] = ()) -> None:
         """`reason`: why it must be given up, or ''."""
         async with self._changed:
             await self._changed.wait_for(lambda: not any((link, name) in self._barred for name in names))
         try:
-            async with self._claim(link, names):
+            async with self._claim(link, names, groups):
                 rehearsed = reason == _REHEARSAL_INTERRUPTED
-                await self._run(link, names, MirrorOperation.PROMOTE, reason, rehearsed=rehearsed)
+                await self._run(link, names, MirrorOperation.PROMOTE, reason, rehearsed=rehearsed, groups=groups)
         except ControlError as exc:  # the record says it too
             _log.warning("resumed promote ended without a cutover", link=link, topics=names, error=str(exc))
 
@@ -240,9 +251,10 @@ class TopicPromoter:
         then_reverse: ThenReverse = ThenReverse.NO,
         *,
         rehearsed: bool = False,
+        groups: Sequence[str] = (),
     ) -> None:
         """`rehearsed`: it is the rest of a rehearsal, and given up for `reason`."""
-        run = PromoteRun(self._tools, link, names, operation, then_reverse, rehearses=rehearsed)
+        run = PromoteRun(self._tools, link, names, operation, then_reverse, groups=groups, rehearses=rehearsed)
         if reason:
             run.end(reason)
         await self._go(run, link, names)
@@ -261,36 +273,50 @@ class TopicPromoter:
             raise Conflict(_FAILED_OVER.format(barred[0]))
 
     @asynccontextmanager
-    async def _claim(self, link: str, names: tuple[str, ...]) -> AsyncIterator[None]:
+    async def _claim(self, link: str, names: tuple[str, ...], groups: tuple[str, ...] = ()) -> AsyncIterator[None]:
         keys = [(link, name) for name in names]
         if busy := [name for key, name in zip(keys, names, strict=True) if key in self._running]:
             raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
+        if taken := [group for group in groups if (link, group) in self._groups]:
+            raise Conflict(f"group '{taken[0]}' is changing sides with other topics already")
         self._require_not_barred(keys)
         self._running.update(dict.fromkeys(keys))
+        self._groups.update((link, group) for group in groups)
         try:
             yield
         finally:
             for key in keys:
                 del self._running[key]
+            self._groups.difference_update((link, group) for group in groups)
             self._over.set()
             await self._tell()
 
     # -- checks before anything is begun -----------------------------------------------------------------------
 
-    async def check(self, link: str, topics: Sequence[str], *, force: bool = False) -> None:
+    async def check(self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False) -> None:
         """What `promote` refuses before it begins, and nothing else. Raises as it does."""
         names = tuple(dict.fromkeys(topics))
         if busy := [name for name in names if (link, name) in self._running]:
             raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
         self._require_not_barred([(link, name) for name in names])
         operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
-        await self._check(link, names, operation, note=False)
+        await self._check(link, names, operation, tuple(dict.fromkeys(groups)), note=False)
 
-    async def _check(self, link: str, names: tuple[str, ...], operation: MirrorOperation, *, note: bool = True) -> None:
+    async def _check(
+        self,
+        link: str,
+        names: tuple[str, ...],
+        operation: MirrorOperation,
+        moving: tuple[str, ...] = (),
+        *,
+        note: bool = True,
+    ) -> None:
         mirrors = [self._records.mirror(link, name) for name in names]
         for mirror in mirrors:
             self._check_mirror(mirror, operation)
         _require_one_way(mirrors)
+        if moving:
+            await self._check_groups(link, names, operation, moving, home=mirrors[0].is_reverse)
         if mirrors[0].is_reverse:
             await self._check_failback_promote(link, mirrors)
             return
@@ -300,9 +326,11 @@ class TopicPromoter:
             return
         await self._check_partitions(link, mirrors)
         await require_origins(self._records, self._sources, mirrors, by_writers=True, note=note)
-        groups = await unpromoted_groups(
-            self._store, self._sources, self._records.link(link), [m.source_topic for m in mirrors]
-        )
+        record = self._records.link(link)
+        along = {parse(record.configs).source_group(group) for group in moving}
+        topics = [mirror.source_topic for mirror in mirrors]
+        reading = await unpromoted_groups(self._store, self._sources, record, topics)
+        groups = [group for group in reading if group not in along]
         if groups:
             what = f"mirror topic '{names[0]}'" if len(names) == 1 else f"{len(names)} mirror topics"
             raise Conflict(
@@ -311,6 +339,21 @@ class TopicPromoter:
             )
         if self._tools.schema_gate is not None:
             await self._tools.schema_gate.check(link, names)
+
+    async def _check_groups(
+        self, link: str, names: tuple[str, ...], operation: MirrorOperation, groups: tuple[str, ...], *, home: bool
+    ) -> None:
+        if operation is MirrorOperation.FORCE_PROMOTE:
+            raise Conflict("groups do not change sides with topics by force: nothing would hold them; leave one out")
+        if self._tools.groups is None:
+            raise Conflict(f"group '{groups[0]}' cannot change sides with topics here")
+        if taken := [group for group in groups if (link, group) in self._groups and not self._is_mine(link, names)]:
+            raise Conflict(f"group '{taken[0]}' is changing sides with other topics already")
+        await self._tools.groups.check(link, names, groups, home=home)
+
+    def _is_mine(self, link: str, names: tuple[str, ...]) -> bool:
+        """The claim is of this very promote."""
+        return all((link, name) in self._running for name in names)
 
     def _check_mirror(self, mirror: MirrorRecord, operation: MirrorOperation) -> None:
         try:

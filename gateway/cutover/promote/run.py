@@ -6,7 +6,7 @@ One method per step. What is known lives in PromoteMemory; what outlives the pro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -21,12 +21,14 @@ from gateway.cutover.promote.rules.memory import PromoteMemory
 from gateway.cutover.promote.rules.promote import REHEARSAL, next_step
 from gateway.cutover.promote.rules.snapshot import PromoteStep, StepKind
 from gateway.errors import Conflict, ControlError, TargetUnreachable
+from gateway.groups.moves import GroupSet
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.operations.running_mirrors import run_as
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, apply
+from gateway.state.promote_sets import name_of
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.state.transition_errors import with_error
@@ -43,9 +45,24 @@ _INTERRUPTIBLE = frozenset(
         StepKind.PAUSE_WRITES,
         StepKind.READ_ENDS,
         StepKind.AWAIT_MIRROR,
+        StepKind.LOOK_AT_GROUPS,
+        StepKind.HOLD_GROUPS,
     }
 )
 """They only wait, and change nothing that a promote that is given up does not take back. ACLs follow the records."""
+
+_BEGINS = frozenset(
+    {
+        StepKind.MARK_PENDING,
+        StepKind.WAIT,
+        StepKind.READ_CONFIGS,
+        StepKind.LOOK_AT_GROUPS,
+        StepKind.HOLD_GROUPS,
+        StepKind.PAUSE_WRITES,
+    }
+)
+"""Before them nothing is held: a gateway that leaves leaves them to the next leader."""
+_HOLD_S = 60.0  # whoever holds a group gives it up by then; a promote that is ended waits for nothing of it
 
 _T = TypeVar("_T")
 _log = structlog.get_logger("lockgate.promote")
@@ -58,7 +75,8 @@ class LeftToTheNext(Conflict):
 class PromoteRun:
     """Promotes a set of mirror topics of one link. `waiting_for` is for `describe`.
 
-    `then_reverse`: what whoever leads when they are STOPPED is to go on with. `rehearses`: it goes back where it would
+    `then_reverse`: what whoever leads when they are STOPPED is to go on with. `groups`: mirror groups that change sides
+    with them. `rehearses`: it goes back where it would
     cut over, and says nothing of it in the records.
 
     Attributes:
@@ -73,6 +91,7 @@ class PromoteRun:
         operation: MirrorOperation,
         then_reverse: ThenReverse = ThenReverse.NO,
         *,
+        groups: Sequence[str] = (),
         rehearses: bool = False,
     ) -> None:
         self._tools = tools
@@ -83,7 +102,9 @@ class PromoteRun:
         self._then_reverse = then_reverse
         self._memory = PromoteMemory(topics, rehearses=rehearses)
         self.rehearsed: PauseRehearsed | None = None
-        self._gather = Gatherer(tools, link, topics, self._memory, forced=operation is MirrorOperation.FORCE_PROMOTE)
+        forced = operation is MirrorOperation.FORCE_PROMOTE
+        self._gather = Gatherer(tools, link, topics, self._memory, groups=groups, forced=forced)
+        self._names = (*self._topics, *map(name_of, groups))
         self._pause = PromotePause(tools, link, topics, self._memory)
         self._leaving = ""
         self._log = _log.bind(link=link, topics=list(topics))
@@ -100,6 +121,12 @@ class PromoteRun:
             StepKind.AWAIT_MIRROR: self._await_mirror,
             StepKind.STOP_MIRROR: self._stop_mirror,
             StepKind.READ_COPY: self._read_copy,
+            StepKind.LOOK_AT_GROUPS: self._look_at_groups,
+            StepKind.HOLD_GROUPS: self._hold_groups,
+            StepKind.SHUT_GATES: self._shut_gates,
+            StepKind.READ_GROUPS: self._read_groups,
+            StepKind.COMMIT_GROUPS: self._commit_groups,
+            StepKind.CHECK_GROUPS: self._check_groups,
             StepKind.PERSIST_STOPPED: self._persist_stopped,
             StepKind.PUBLISH_SWITCHED: self._publish_switched,
             StepKind.RESTORE_CONFIGS: self._restore_configs,
@@ -129,6 +156,8 @@ class PromoteRun:
             raise
         finally:
             self._end_configs()
+            if self._gather.groups is not None:
+                self._gather.groups.release()
         if step.reason:  # without one it has cut over, whatever was asked of it meanwhile
             raise Conflict(self._memory.gave_up or step.reason)
 
@@ -138,7 +167,7 @@ class PromoteRun:
 
     def _stay(self, step: PromoteStep) -> None:
         """Raises LeftToTheNext when the gateway leaves and no write pause has begun: the next leader goes on."""
-        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.READ_CONFIGS, StepKind.PAUSE_WRITES)
+        begins = step.kind in _BEGINS
         if self._leaving and begins and self._memory.paused_at is None:
             raise LeftToTheNext(self._leaving)
 
@@ -233,7 +262,7 @@ class PromoteRun:
         cutover = replace(record.cutover, pause_epoch=self._tools.publisher.next_epoch(record))
         if record.state is MirrorState.PENDING_STOPPED:
             return replace(record, cutover=cutover)
-        promoted_with = (*self._topics, REHEARSAL) if self._memory.rehearses else self._topics
+        promoted_with = (*self._topics, REHEARSAL) if self._memory.rehearses else self._names
         cutover = replace(cutover, promoted_with=promoted_with, then_reverse=self._then_reverse)
         return apply(self._operation, record, self._tools.records.now_ms(), cutover=cutover)
 
@@ -295,16 +324,60 @@ class PromoteRun:
             await self._tools.sleep(step.delay_s)
         await self._gather.read_copies(max(0.01, self._pause.left_s()))
 
+    # -- groups that change sides with the topics ------------------------------------------------------------------
+
+    @property
+    def _groups(self) -> GroupSet:
+        if self._gather.groups is None:
+            raise InvariantViolated("a step for groups of a promote that has none")
+        return self._gather.groups
+
+    async def _look_at_groups(self, step: PromoteStep) -> None:
+        if step.delay_s:
+            await self._tools.sleep(step.delay_s)
+        await self._groups.look()
+
+    async def _hold_groups(self, step: PromoteStep) -> None:
+        if step.delay_s:
+            await self._tools.sleep(step.delay_s)
+        await self._groups.tried(self._groups.hold, _HOLD_S)
+
+    async def _shut_gates(self, step: PromoteStep) -> None:
+        await self._under_pause(step, self._groups.shut)
+
+    async def _read_groups(self, step: PromoteStep) -> None:
+        await self._under_pause(step, self._groups.read)
+
+    async def _commit_groups(self, step: PromoteStep) -> None:
+        ends = {topic: handed.mirrored for topic in self._topics if (handed := self._memory.handed(topic)) is not None}
+        await self._under_pause(step, lambda: self._groups.commit(ends))
+
+    async def _check_groups(self, step: PromoteStep) -> None:
+        await self._under_pause(step, self._groups.check_again)
+
+    async def _under_pause(self, step: PromoteStep, work: Callable[[], Awaitable[None]]) -> None:
+        if step.delay_s:
+            await self._tools.sleep(step.delay_s)
+        await self._groups.tried(work, max(0.01, self._pause.left_s()))
+
     async def _persist_stopped(self, _: PromoteStep) -> None:
         self._end_configs()
         old = self._gather.records()
         new = [self._stopped(record) for record in old]
+        moving = self._gather.groups
+        changes = moving.changes() if moving is not None else ()
+
+        def as_seen() -> None:
+            self._require_unchanged(old)
+            if moving is not None:
+                moving.require_as_seen([before for before, _ in changes])
+
         self._pause.until_stamped(
             [replace(one, restore_configs=then.restore_configs) for one, then in zip(old, new, strict=True)]
         )
         self._memory.committing = True
         try:
-            await self._store.put(*new, guard=lambda: self._require_unchanged(old))
+            await self._store.put(*new, *(after for _, after in changes), guard=as_seen)
         except StoreUncertain as exc:
             self._log.warning("whether the cutover was persisted is not known yet; writes stay paused", reason=str(exc))
             await self._tools.sleep(_STORE_AGAIN_S)
@@ -349,6 +422,9 @@ class PromoteRun:
     async def _publish_switched(self, _: PromoteStep) -> None:
         """The store's change has published the routes already; what is left is the mark of the write pause."""
         paused_s = self._pause.release("stopped")
+        if self._gather.groups is not None:
+            self._gather.groups.by_records()
+            self._gather.groups.release()
         if paused_s is not None:
             new = MirrorState.PENDING_MIRROR if self._gather.is_failback else MirrorState.STOPPED
             self._log.info("mirror state", new=new.value, paused_ms=round(paused_s * 1000, 1))
@@ -385,6 +461,8 @@ class PromoteRun:
             if self._memory.handed(topic) is not None:  # it begins anew, where its copy ends: perhaps further back
                 self._tools.progress.forget(topic)
         paused_s = self._pause.release("rehearsed" if self._memory.rehearses else "aborted")
+        if self._gather.groups is not None:
+            self._gather.groups.resumed()
         for record in self._gather.records():
             if record.state is MirrorState.PENDING_STOPPED:
                 self._tools.engine.start_mirror(record)  # one that runs is left as it is

@@ -74,7 +74,7 @@ class PauseAnswers:
         unknown = await self._in_flight.drain(pause.topic)
         await self._quiet(pause.topic)
         _require_in_force(topic, pause)
-        return PauseAck(self._name, pause.topic, pause.epoch, unknown, topic.phase)
+        return PauseAck(self._name, pause.topic, pause.epoch, unknown, topic.phase, self._publisher.groups_of(pause))
 
     async def cut(self, pause: Pause) -> None:
         """See `interface.PausesWrites`. Raises PauseRefused."""
@@ -109,7 +109,8 @@ class PauseAnswers:
 
     async def _asked_to_drain(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         ack = await self.drain(_pause_of(body))
-        return {"epoch": ack.epoch, "unknown_outcomes": ack.unknown_outcomes, "phase": ack.phase.value}
+        found = {"epoch": ack.epoch, "unknown_outcomes": ack.unknown_outcomes, "phase": ack.phase.value}
+        return {**found, "groups": sorted(ack.groups)} if ack.groups else found
 
     async def _asked_to_cut(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         await self.cut(_pause_of(body))

@@ -14,7 +14,8 @@ class PauseAck:
     """A gateway's answer to a pause: nothing of `topic` is in flight through it, and it copies nothing of it.
 
     `phase`: where writes go at that gateway when it answers. `unknown_outcomes`: forwarded requests whose connection
-    broke before the source answered.
+    broke before the source answered. `groups`: those that it holds with the topic, since the record that it has read
+    says that they change sides together: no transaction takes them in, and none that has them is open.
     """
 
     gateway: str
@@ -22,6 +23,7 @@ class PauseAck:
     epoch: int
     unknown_outcomes: int
     phase: WritePhase
+    groups: frozenset[str] = frozenset()
 
 
 class Stall(NamedTuple):

@@ -61,7 +61,8 @@ class RemotePauses:
         """As `pause`, and wait until it has nothing in flight. Raises as `pause`."""
         answer = await self._peers.ask(self.gateway, DRAIN, pause._asdict(), _DRAIN_S)
         unknown, phase = int(answer["unknown_outcomes"]), WritePhase(answer["phase"])
-        return PauseAck(self.gateway, pause.topic, int(answer["epoch"]), unknown, phase)
+        groups = frozenset(str(group) for group in answer.get("groups", ()))  # an older gateway knows of none
+        return PauseAck(self.gateway, pause.topic, int(answer["epoch"]), unknown, phase, groups)
 
     async def cut(self, pause: Pause) -> None:
         """As `pause`, and no answer to what it has in flight reaches a client any more. Raises as `pause`."""

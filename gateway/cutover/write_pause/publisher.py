@@ -13,6 +13,7 @@ from gateway.cutover.write_pause.rules.cutovers_seen import CutoversSeen
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.cutover.write_pause.rules.routing_build import Routes, prefixes
 from gateway.cutover.write_pause.rules.write_pause import Pause, Recorded, WritePauses, recorded
+from gateway.state.promote_sets import groups_of
 from gateway.state.records import MirrorRecord
 from gateway.state.store import StateStore
 from gateway.transport.host import MACHINE
@@ -80,6 +81,14 @@ class RoutingPublisher:
         """
         self.pauses.assigned(term, named)
         self.refresh(self.pauses)
+
+    def groups_of(self, pause: Pause) -> frozenset[str]:
+        """The groups that are held here with the topic: as the record says that the pause is of; none before it is
+        read."""
+        mirror = self._store.mirror_of(pause.topic)
+        if mirror is None or mirror.cutover.pause_epoch != pause.epoch:
+            return frozenset()
+        return frozenset(groups_of(mirror))
 
     def retried_s(self, topic: str) -> float:
         """For how many seconds a producer may still retry a batch from before the topic's last cutover; 0: none

@@ -115,7 +115,7 @@ def next_step(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
     if snapshot.failure:
         return _give_up(snapshot, snapshot.failure)
     if snapshot.members is None:
-        return GroupStep(GroupStepKind.WAIT, f"the source does not answer: {snapshot.source_error}")
+        return GroupStep(GroupStepKind.WAIT, _unanswered(snapshot))
     if snapshot.members and not snapshot.force:
         return _give_up(snapshot, _who_is_left(snapshot))
     if snapshot.unmirrored and not snapshot.force:
@@ -127,6 +127,23 @@ def next_step(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
     if snapshot.state is GroupState.ACTIVE:
         return _may_begin(snapshot, limits)
     return _carry_over(snapshot)
+
+
+def keeps_on_source(snapshot: GroupSnapshot, limits: GroupLimits) -> str:
+    """Who may still commit for the group on the source, or is not known not to; '' when nobody does."""
+    if snapshot.members is None:
+        return _unanswered(snapshot)
+    if snapshot.members:
+        return _who_is_left(snapshot)
+    if snapshot.unmirrored:
+        return _without_state(snapshot.unmirrored)
+    if snapshot.memberless_at is not None and snapshot.now - snapshot.memberless_at < limits.memberless_quiet_s:
+        return _memberless(snapshot.now - snapshot.memberless_at, limits)
+    return ""
+
+
+def _unanswered(snapshot: GroupSnapshot) -> str:
+    return f"the source does not answer: {snapshot.source_error}"
 
 
 def _who_is_left(snapshot: GroupSnapshot) -> str:

@@ -10,24 +10,26 @@ from gateway.groups.gate.rules.gates import GateStatus
 from gateway.proxy.rules.transactional_ids import TARGET
 from gateway.proxy.rules.transactional_producers import TopicPlacement, TransactionalProducer
 from gateway.proxy.transactions.coordinators import Refused
+from gateway.state.promote_sets import GROUP, name_of
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from gateway.groups.gate.rules.gates import GroupGates
     from gateway.proxy.transactions.placement import TopicPlacements
 
+OFFSETS = "__consumer_offsets"
 _KNOWN_S = 4.0
 _LOOK_AGAIN_S = 0.02
 
 
 def as_name(group: str) -> str:
     """A group among the names of a transaction, where topics are too: no topic has a slash."""
-    return f"group/{group}"
+    return name_of(group)
 
 
 def is_group(name: str) -> bool:
     """Whether one of a transaction's names is a group's, or the topic of one's offsets, as a coordinator tells it."""
-    return name.startswith(("group/", "__consumer_offsets"))
+    return name.startswith((GROUP, OFFSETS))
 
 
 class GroupSides:
@@ -55,11 +57,14 @@ class GroupSides:
 
     def placement(self, producer: TransactionalProducer, group: str) -> TopicPlacement:
         """Where the group commits now: on the target once it is promoted (or never was on a source), else on the
-        source.
+        source. One that changes sides with topics is where these are written, and paused as they are.
 
         Raises:
             Refused: it is not `known`.
         """
+        held = self._placements.of_group(group)
+        if held is not None:  # whatever its gate says by now, which is shut first when a group goes home
+            return held
         status = self._gates.status(group)
         if status is GateStatus.UNKNOWN:
             raise _unknown(group)

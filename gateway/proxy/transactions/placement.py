@@ -8,6 +8,7 @@ from gateway.cutover.write_pause.rules.routing import RoutingTable, TopicRoute, 
 from gateway.proxy.rules.transactional_ids import TARGET, TransactionSide
 from gateway.proxy.rules.transactional_producers import PauseState, TopicPlacement
 from gateway.proxy.transactions.coordinators import Refused, TransactionCoordinators
+from gateway.state.promote_sets import name_of
 
 
 class TopicPlacements:
@@ -37,6 +38,25 @@ class TopicPlacements:
             TARGET if route.phase is WritePhase.SWITCHED else self._coordinators.cluster_of(route.link)
         )
 
+    def of_group(self, group: str) -> TopicPlacement | None:
+        """Of a group that changes sides with topics whose writes are paused now; None of any other.
+
+        Once one of the pauses is acknowledged no transaction takes the group in.
+
+        Raises:
+            Refused: as `of`.
+        """
+        routes = self._routing.current.holding(group)
+        if not routes:
+            return None
+        closed = any(route.pause.closed for route in routes)
+        return TopicPlacement(self._paused_at(routes[0]), PauseState.CLOSED if closed else PauseState.CLOSING)
+
+    def groups_with(self, topic: str) -> frozenset[str]:
+        """The groups that change sides with the topic, as a transaction names them."""
+        route = self._routing.current.topics.get(topic)
+        return frozenset() if route is None else frozenset(map(name_of, route.groups))
+
     def _paused_at(self, route: TopicRoute) -> str:
         """`counted`: it is the pause of a failback, until then the topic is written on the target."""
         return TARGET if route.counted else self._coordinators.cluster_of(route.link)
@@ -47,9 +67,10 @@ class TopicPlacements:
         return None if route is None else TransactionSide(self._paused_at(route))
 
     def closing(self) -> set[str]:
-        """The topics whose pause is not acknowledged yet."""
+        """The topics whose pause is not acknowledged yet, and the groups that change sides with them."""
         routes = self._routing.current.topics.values()
-        return {r.mirror_topic for r in routes if r.phase is WritePhase.PAUSED and not r.pause.closed}
+        found = [route for route in routes if route.phase is WritePhase.PAUSED and not route.pause.closed]
+        return {route.mirror_topic for route in found} | {name_of(group) for route in found for group in route.groups}
 
     def close(self, topic: str) -> None:
         """The topic's pause is acknowledged: no transaction takes it in until the pause is over."""

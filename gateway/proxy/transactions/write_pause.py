@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import suppress
 
 import structlog
@@ -11,6 +11,7 @@ from gateway.kafka.connection.errors import NetError
 from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, id_at
 from gateway.proxy.rules.transactional_producers import TransactionalProducer
 from gateway.proxy.transactions.coordinators import Lost, Refused, SeenTransaction, Unseen
+from gateway.proxy.transactions.group_sides import OFFSETS
 from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
 
@@ -40,15 +41,24 @@ class TransactionPauses:
                 name = record.transactional_id
                 at = (each for each in (OWN, *record.sides) if each.cluster == side.cluster)
                 mine = any(id_at(name, each) in unended for each in at)
-                if mine and self._transactions.known(name, record.client) is None:
+                if not mine:
+                    continue
+                known = self._transactions.known(name, record.client)
+                if known is None:
                     async with self._transactions.lock(name):
                         await self._transactions.identify(name, record.client)
+                elif known.open is None and self._placements.groups_with(topic):
+                    # Begun through a gateway that is gone, perhaps, with a group's offsets and no topic: what the
+                    # leader asks of coordinators goes by topics.
+                    async with self._transactions.lock(name):
+                        await self._transactions.look_again(known)
 
     def blocking(self, topic: str) -> list[TransactionalProducer]:
         """The producers that a pause of the topic must wait for."""
         producers = self._transactions.producers()
         closing = self._placements.closing() if producers else set[str]()  # asked per topic of a set, it goes by all
-        return [producer for producer in producers if producer.blocks(topic, closing)]
+        groups = self._placements.groups_with(topic) if producers else frozenset[str]()
+        return [each for each in producers if each.blocks(topic, closing) or _has_offsets(each, groups, closing)]
 
     def blocked_by(self, topic: str) -> str:
         """The transaction that has been open longest, of those that a pause of the topic must wait for; '' if none."""
@@ -94,6 +104,19 @@ class TransactionPauses:
             seen = await self._coordinators.describe(side, producer.transactional_id)
             if not producer.in_transit and not producer.in_flight and producer.end_place(commit=True) == side:
                 _conclude(producer, seen, producer.record.at(side))
+
+
+def _has_offsets(producer: TransactionalProducer, groups: frozenset[str], closing: Set[str]) -> bool:
+    """It may have offsets of one of these groups in a transaction whose marker may come yet.
+
+    A transaction that was found open at its coordinator has partitions of `__consumer_offsets` in place of groups: any
+    of them may be one of these groups'.
+    """
+    names = set(groups)
+    if groups:
+        at = (producer.open, producer.last)
+        names |= {name for each in at if each is not None for name in each.topics if name.startswith(OFFSETS)}
+    return any(producer.blocks(name, closing) for name in names)
 
 
 def _conclude(producer: TransactionalProducer, seen: SeenTransaction | None, identity: ProducerIdentity | None) -> None:

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from tests.simulation.faults.faults import Faults
-from tests.simulation.plan import MORE_STEPS, STEPS, Act, Event, Fault, Operation
+from tests.simulation.plan import AS_ONE_STEPS, MORE_STEPS, STEPS, Act, Event, Fault, Operation
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -44,6 +44,8 @@ _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.BOTH_WAYS: ("link", "create"),
     Operation.PROMOTE_JOINED: ("promote",),
     Operation.REHEARSE: ("promote",),
+    Operation.AS_ONE: ("promote",),
+    Operation.AS_ONE_HOME: ("promote",),
 }
 """Which families of steps an operation takes; see `steps.py`."""
 
@@ -98,7 +100,10 @@ class Aim:
         self._world.outcome.faults += 1
         self._world.recorder.fault(fault.kind.value)
         self._world.story.tell("FAULT", f"{done} (at {named(self._world.act())} {fault.step or 'anywhere'})")
-        if act is not None and fault.step in (*STEPS.get(act.operation, ()), *MORE_STEPS.get(act.operation, ())):
+        steps = [
+            of[act.operation] for of in (STEPS, MORE_STEPS, AS_ONE_STEPS) if act is not None and act.operation in of
+        ]
+        if act is not None and any(fault.step in found for found in steps):
             self._world.outcome.pairs[act.operation, fault.step, fault.kind] += 1
         return True
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from gateway.state.codec import Record as StateRecord
 from gateway.state.codec import StateFormatError, decode, values_of
+from gateway.state.promote_sets import name_of
 from gateway.state.reader import WRITER_KEY
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
 from gateway.state.topic import TOPIC
@@ -213,7 +214,7 @@ def was_failed_over(entry: Entry) -> bool:
 
 
 def torn_sets(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
-    """Topics that a promote has taken to the other side without all of their set; and which is missing.
+    """Topics that a promote has taken to the other side without all of their set, groups too; and which is missing.
 
     `entries`: whole commits, as they were read.
     """
@@ -224,9 +225,14 @@ def torn_sets(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
         if before.state is MirrorState.PENDING_STOPPED and side_of(said) != side_of(before)
         if not said.cutover.not_mirrored
     }
+    groups = {
+        name_of(said.group)
+        for said, before in ((entry.record, entry.before) for entry in entries)
+        if isinstance(said, GroupRecord) and isinstance(before, GroupRecord) and group_side(said) != group_side(before)
+    }
     for topic, before in sorted(moved.items()):
         for other in before.cutover.promoted_with:
-            if other not in moved:
+            if other not in moved and other not in groups:
                 yield topic, other
 
 

@@ -13,6 +13,7 @@ from tests.simulation.mutations.patching import Mutation, Patching
 def mutations() -> Mapping[str, Mutation]:
     """All of them by name, in the order in which they are run."""
     from tests.simulation.mutations import (  # they import the product
+        as_one_faults,
         gateway_faults,
         group_faults,
         joined_faults,
@@ -32,6 +33,7 @@ def mutations() -> Mapping[str, Mutation]:
         past.MUTATIONS,
         right_faults.MUTATIONS,
         transaction_faults.MUTATIONS,
+        as_one_faults.MUTATIONS,
     )
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gateway.state.records import MirrorState
 from tests.simulation.kafka.acls import Acl
+from tests.simulation.operations.as_one import AsOneActs
 from tests.simulation.operations.joined import JoinedActs
 from tests.simulation.operations.operator import LINK
 from tests.simulation.operations.repairs import RepairActs
@@ -31,7 +32,8 @@ class Acts:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        repairs, joined = RepairActs(world), JoinedActs(world)
+        repairs, joined, as_one = RepairActs(world), JoinedActs(world), AsOneActs(world)
+        self._do_as_one, self._do_as_one_home = as_one.there, as_one.home
         self._do_spoil, self._do_repair = repairs.spoil, repairs.repair
         self._do_aggregate, self._do_chain, self._do_fan_out = joined.aggregate, joined.chain, joined.fan_out
         self._do_both_ways, self._do_promote_joined = joined.both_ways, joined.promote

@@ -164,6 +164,27 @@ class Operator:
         end = ("ACTIVE", "FORWARD") if home else ("STOPPED", "FORWARD")
         await self._change(topics, "promote", begin, end, twice=twice, force=force)
 
+    async def promote_as_one(self, topics: Sequence[str], groups: Sequence[str], *, home: bool = False) -> None:
+        """Promote topics and groups as one; of reverse mirrors, home. Groups are where the topics are then."""
+        begin = ("ACTIVE", "REVERSE") if home else ("ACTIVE", "FORWARD")
+        end = ("ACTIVE", "FORWARD") if home else ("STOPPED", "FORWARD")
+        await self._change(topics, "promote", begin, end, groups=groups)
+        for group in groups:
+            if (state := await self.group_state(group)) not in ("", "ACTIVE" if home else "PROMOTED"):
+                raise Stuck(f"topics have changed sides, and group {group} is {state}")
+
+    async def declare(self, group: str) -> None:
+        """Make a group of the source a mirror group."""
+        path = f"/v3/links/{self.link}/groups"
+
+        async def there() -> bool:
+            return bool(await self.group_state(group))
+
+        async def ask() -> None:
+            await self.say("POST", path, {"group": group})
+
+        await self.until(there, ask, path)
+
     async def reverse(self, topics: Sequence[str], *, twice: bool = False) -> None:
         """Mirror promoted topics back."""
         await self._change(topics, "reverse-and-start-mirror", ("STOPPED", "FORWARD"), ("ACTIVE", "REVERSE"), twice)
@@ -318,6 +339,7 @@ class Operator:
         end: Shown,
         twice: bool = False,
         force: bool = False,
+        groups: Sequence[str] = (),
     ) -> None:
         """Ask until all are where it ends. A promote takes them as one set, so only while all are where it begins."""
         path = f"/v3/links/{self.link}/mirrors:{verb}"
@@ -329,6 +351,7 @@ class Operator:
             if not left or (verb == "promote" and len(left) < len(topics)):
                 return
             body: dict[str, Any] = {"mirror_topic_names": left, **({"force": True} if force else {})}
+            body |= {"group_names": list(groups)} if groups else {}
             if verb == "promote" and begin is not None:  # what was listed may be old by now
                 body["mirror_direction"] = begin[1]
             asked = [self.say("POST", path, body) for _ in range(2 if twice else 1)]

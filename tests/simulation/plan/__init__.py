@@ -1,5 +1,6 @@
 """What a run does, worked out from its seed alone: operations, faults at their steps, events, and who takes part."""
 
+from tests.simulation.plan.as_one import AS_ONE_FROM, AS_ONE_STEPS
 from tests.simulation.plan.by_seed import GIVEN_UP, RANDOM_FROM, plan, systematic, systematic_runs
 from tests.simulation.plan.kinds import EventKind, FaultKind, Operation
 from tests.simulation.plan.pairs import BUILT_FIRST, JOINED, MORE_PAIRS, MORE_STEPS, PAIRS, STEPS
@@ -22,6 +23,8 @@ from tests.simulation.plan.topics import (
 from tests.simulation.plan.wider import FURTHER_FROM
 
 __all__ = [
+    "AS_ONE_FROM",
+    "AS_ONE_STEPS",
     "AUTO",
     "BUILT_FIRST",
     "CHAINED",

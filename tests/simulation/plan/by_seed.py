@@ -7,7 +7,8 @@ and not at a time that may mean nothing; or, in random runs, to a time after the
 Which step x fault pairs there are is known before (`pairs.py`). The systematic runs come first and go through all of
 them: run number n gives each operation the n-th of its pairs. The seeds behind them draw pairs and faults at random
 times for each operation; their stories are shorter, one or two topics' worth, and whole lives again from `RANDOM_FROM`
-on. Those from `FURTHER_FROM` to there have more in them (`further.py`).
+on. Those from `FURTHER_FROM` to there have more in them (`further.py`), and from `AS_ONE_FROM` on topics and groups
+change sides as one (`as_one.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from tests.simulation.plan.as_one import AS_ONE_FROM, as_one
 from tests.simulation.plan.further import further
 from tests.simulation.plan.kinds import EventKind, FaultKind, Operation
 from tests.simulation.plan.pairs import STEPS
@@ -82,6 +84,8 @@ GIVEN_UP: Final = (
 
 def plan(seed: int) -> RunPlan:
     """The run of a seed."""
+    if AS_ONE_FROM <= seed < RANDOM_FROM:
+        return as_one(seed)
     if FURTHER_FROM <= seed < RANDOM_FROM:
         return further(_random(seed), random.Random(f"further/{seed}"))
     return _random(seed) if seed >= systematic_runs() else systematic(seed)

@@ -37,6 +37,8 @@ class Operation(StrEnum):
     BOTH_WAYS = "both-ways"
     PROMOTE_JOINED = "promote-joined"
     REHEARSE = "rehearse"
+    AS_ONE = "as-one"
+    AS_ONE_HOME = "as-one-home"
 
 
 class FaultKind(StrEnum):

@@ -13,11 +13,25 @@ TIMEOUT_S = 30.0
 
 
 class Transformer:
-    """Runs until the block ends. Each key of `source` is written once to the same partition of `sink`."""
+    """Runs until the block ends. Each key of `source` is written once to the same partition of `sink`.
 
-    def __init__(self, bootstrap: str, source: str, sink: str, name: str) -> None:
+    `protocol`: of its group, classic or consumer (KIP-848). `rewinds`: it aborts a transaction that a rebalance has
+    overtaken, and reads again from what is committed; else that is an error. `aborted`: how often that was.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        source: str,
+        sink: str,
+        name: str,
+        *,
+        protocol: str = "classic",
+        rewinds: bool = False,
+    ) -> None:
         self.errors: list[str] = []
-        self.committed = 0
+        self.committed = self.aborted = 0
+        self._source, self._rewinds = source, rewinds
         self._sink, self._name = sink, name
         self._stopping = threading.Event()
         self._producer = Producer(
@@ -31,7 +45,8 @@ class Transformer:
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed",
                 "log_level": 0,
-                "session.timeout.ms": 6000,
+                "group.protocol": protocol,
+                **({"session.timeout.ms": 6000} if protocol == "classic" else {}),
             }
         )
         self._consumer.subscribe([source])
@@ -55,9 +70,20 @@ class Transformer:
         try:
             self._producer.init_transactions(TIMEOUT_S)
             while not self._stopping.is_set():
-                self._turn()
+                self._turn_or_rewind()
         except KafkaException as error:
             self.errors.append(str(error))
+
+    def _turn_or_rewind(self) -> None:
+        try:
+            self._turn()
+        except KafkaException as error:
+            if not (self._rewinds and error.args[0].txn_requires_abort()):
+                raise
+            self.aborted += 1
+            self._producer.abort_transaction(TIMEOUT_S)
+            self._consumer.unsubscribe()
+            self._consumer.subscribe([self._source])
 
     def _turn(self) -> None:
         batch = [m for m in self._consumer.consume(20, timeout=0.2) if m.error() is None]

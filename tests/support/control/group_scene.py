@@ -13,6 +13,7 @@ from gateway.groups.rules.share_delivery import Delivery
 from gateway.kafka.commits import Committed
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.topic_partition import TopicPartition
+from gateway.state.promote_sets import moved_with
 from gateway.state.records import GroupRecord, GroupState, SourceOffset
 from tests.support.control.control_plane import Plane
 
@@ -33,6 +34,7 @@ class FakeOffsets(GroupOffsets):
         self.ranges: dict[TopicPartition, tuple[int, int]] = {}
         self.left: list[str] = []
         self.commits = 0
+        self.removed = 0
         self.refuse = False
         self.instance_id: str | None = None
         self.on_ask: Callable[[], None] = lambda: None
@@ -60,8 +62,10 @@ class FakeOffsets(GroupOffsets):
     async def commit_on_target(self, group: str, offsets: Offsets) -> None:
         if self.refuse:
             raise Conflict("the target cluster refuses: OffsetCommit g failed for orders-0: error 25")
-        failing_over = any(mirror.cutover.not_mirrored for mirror in self.plane.store.mirrors.values())
-        assert failing_over or self.plane.store.groups["l", "g"].state is GroupState.PENDING_PROMOTED
+        mirrors = self.plane.store.mirrors.values()
+        failing_over = any(mirror.cutover.not_mirrored for mirror in mirrors)
+        along = moved_with(mirrors, "l", "g")
+        assert failing_over or along or self.plane.store.groups["l", "g"].state is GroupState.PENDING_PROMOTED
         self.commits += 1
         self.target_holds.update(offsets)
 
@@ -69,6 +73,10 @@ class FakeOffsets(GroupOffsets):
         return {key: Committed(offset, -1, metadata) for key, (offset, metadata) in self.target_holds.items()}
 
     async def target_members(self, record: GroupRecord) -> str:
+        return self.members_on_target
+
+    async def remove_from_target(self, group: str) -> str:
+        self.removed += 1
         return self.members_on_target
 
     async def source_view(self, record: GroupRecord, timeout_s: float) -> GroupView:
@@ -82,6 +90,7 @@ class FakeOffsets(GroupOffsets):
         return GroupView(group="g", state="Stable", type="classic", protocol_type="consumer", members=members)
 
     async def source_members(self, record: GroupRecord) -> str:
+        self.on_ask()
         return "old (10.0.0.1)" if self.members else ""
 
 

@@ -13,6 +13,7 @@ from gateway.cutover.write_pause.interface import PauseAck, Stall
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.errors import SourceUnreachable
+from gateway.groups.moves import GroupMoves
 from gateway.kafka.connection.errors import NetError
 from gateway.mirror.rules.copy_ends import PartitionEnd
 from gateway.operations.origin_ends import LogEnds
@@ -62,7 +63,7 @@ class FakeEnds:
 @dataclass
 class FakeForwarder:
     """One gateway's writes. `silent`: it never acknowledges that nothing is in flight; `deaf`: nor that it gave it up.
-    `mute`: it does not say whose requests waited.
+    `mute`: it does not say whose requests waited. `older`: it knows of no groups that change sides with topics.
 
     `cuts`: the topics whose writes it gave up.
     """
@@ -72,6 +73,7 @@ class FakeForwarder:
     silent: bool = False
     deaf: bool = False
     mute: bool = False
+    older: bool = False
     cuts: list[str] = field(default_factory=list)
     paused: list[tuple[str, int]] = field(default_factory=list)
 
@@ -87,7 +89,8 @@ class FakeForwarder:
         self.paused.append((pause.topic, pause.epoch))
         if self.silent:
             await asyncio.Event().wait()
-        return PauseAck("any", pause.topic, pause.epoch, self.unknown, phase)
+        groups = frozenset() if self.older else self.plane.parts.publisher.groups_of(pause)
+        return PauseAck("any", pause.topic, pause.epoch, self.unknown, phase, groups)
 
     async def stalls(self, pause: Pause) -> Sequence[Stall]:
         if self.mute:
@@ -111,6 +114,7 @@ class TopicScene:
         self.held: list[tuple[str, str]] = []
         self.gone_on: list[tuple[str, str]] = []
         self.phases: list[WritePhase] = []
+        self.groups: GroupMoves | None = None
         plane.routing.subscribe(lambda routing, _changed: self.phases.append(routing.topics["orders"].phase))
         self.promoter = self.make()
 
@@ -120,6 +124,7 @@ class TopicScene:
             go_on=lambda link, topic: self.gone_on.append((link, topic)),
             pauses={"g": self.forwarder},
             limits=limits,
+            groups=self.groups,
             ends=self.ends,
             target_ends=self.target_ends,
             on_pause_ended=lambda link, outcome, seconds: self.held.append((link, outcome)),
@@ -145,8 +150,8 @@ class TopicScene:
         self.plane.engine.here.setdefault(("l", topic), {})[partition] = end
         self.plane.progress.advance(topic, partition, position)
 
-    async def promote(self, *topics: str, force: bool = False) -> list[MirrorRecord]:
-        return list(await self.promoter.promote("l", topics or ("orders",), force=force))
+    async def promote(self, *topics: str, groups: Sequence[str] = (), force: bool = False) -> list[MirrorRecord]:
+        return list(await self.promoter.promote("l", topics or ("orders",), groups=groups, force=force))
 
     @property
     def record(self) -> MirrorRecord:

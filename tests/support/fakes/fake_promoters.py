@@ -27,6 +27,7 @@ class FakePromoters:
     after_cutover: Mapping[int, int] = field(default_factory=dict)
     cutover: tuple[int, ...] = (7, 8, 9)
     asked: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
+    along: list[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
     rehearsed: list[tuple[str, tuple[str, ...], float]] = field(default_factory=list)
 
     async def promote_topics(
@@ -53,12 +54,23 @@ class FakeTopicPromoter:
     shared: FakePromoters
 
     async def promote(
-        self, link: str, topics: Sequence[str], *, force: bool = False, then_reverse: ThenReverse = ThenReverse.NO
+        self,
+        link: str,
+        topics: Sequence[str],
+        *,
+        groups: Sequence[str] = (),
+        force: bool = False,
+        then_reverse: ThenReverse = ThenReverse.NO,
     ) -> Sequence[MirrorRecord]:
+        self.shared.along += [(tuple(topics), tuple(groups))] if groups else []
         then = (then_reverse,) if then_reverse else ()
-        return await self.shared.promote_topics(link, topics, force, *then)
+        done = await self.shared.promote_topics(link, topics, force, *then)
+        for group in groups:
+            if (link, group) in self.shared.records.store.groups:
+                await FakeGroupPromoter(self.shared).promote(link, group)
+        return done
 
-    async def check(self, link: str, topics: Sequence[str], *, force: bool = False) -> None:
+    async def check(self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False) -> None:
         if self.shared.refusal is not None:
             raise self.shared.refusal
 

@@ -7,12 +7,22 @@ from typing import Any
 import pytest
 
 from gateway.kafka.cluster import BrokerError, ClusterUnavailable
-from gateway.kafka.groups import DEAD, GroupListing, describe_group, list_groups
+from gateway.kafka.groups import (
+    DEAD,
+    GroupListing,
+    GroupView,
+    MemberView,
+    describe_group,
+    list_groups,
+    remove_any_members,
+)
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import (
     ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatResponse,
     DescribeGroupsResponse,
+    LeaveGroupResponse,
     ListGroupsResponse,
     ShareGroupDescribeResponse,
     StreamsGroupDescribeResponse,
@@ -363,3 +373,63 @@ async def test_a_streams_group_reads_what_its_topology_does(fake: FakeCluster, c
     assert (found.type, found.topology_epoch) == ("streams", 3)
     assert found.topics == {"orders", "app-counts-repartition"}
     assert found.internal == {"app-counts-repartition", "app-counts-changelog"}
+
+
+def with_members(kind: str, *members: MemberView) -> GroupView:
+    return GroupView(group="g", state="Stable", type=kind, protocol_type=kind, members=members)
+
+
+async def test_members_are_removed_by_the_protocol_that_they_have_joined_by(
+    fake: FakeCluster, client: OpenCluster
+) -> None:
+    """LeaveGroup knows no member of KIP-848: the heartbeat with which it would leave is sent for it."""
+    fake.on(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        lambda request: ConsumerGroupHeartbeatResponse(
+            throttle_time_ms=0,
+            error_code=int(ErrorCode.UNKNOWN_MEMBER_ID) if request.message.member_id == "gone" else 0,
+            error_message=None,
+            member_id=None,
+            member_epoch=-1,
+            heartbeat_interval_ms=0,
+            assignment=None,
+        ),
+    )
+    kind = LeaveGroupResponse.MemberResponse
+    fake.on(
+        ApiKey.LEAVE_GROUP,
+        lambda request: LeaveGroupResponse(
+            throttle_time_ms=0,
+            error_code=0,
+            members=[
+                kind(member_id=one.member_id, group_instance_id=one.group_instance_id, error_code=25)
+                for one in request.message.members
+            ],
+        ),
+    )
+    members = tuple(MemberView(member_id=each, client_id="c", host="h", instance_id="") for each in ("here", "gone"))
+    cluster = await client(fake.bootstrap)
+    await remove_any_members(cluster, "g", with_members("consumer", *members))
+    left = [asked.message for asked in fake.brokers[2].asked(ApiKey.CONSUMER_GROUP_HEARTBEAT)]
+    assert sorted((one.member_id, one.member_epoch) for one in left) == [("gone", -1), ("here", -1)]
+    assert len(fake.brokers[2].asked(ApiKey.LEAVE_GROUP)) == 1  # it may have classic ones, too
+    await remove_any_members(cluster, "g", with_members("streams", *members))
+    assert len(fake.brokers[2].asked(ApiKey.LEAVE_GROUP)) == 1
+
+
+async def test_who_may_remove_nobody_is_told_so(fake: FakeCluster, client: OpenCluster) -> None:
+    fake.on(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        lambda _: ConsumerGroupHeartbeatResponse(
+            throttle_time_ms=0,
+            error_code=int(ErrorCode.GROUP_AUTHORIZATION_FAILED),
+            error_message=None,
+            member_id=None,
+            member_epoch=0,
+            heartbeat_interval_ms=0,
+            assignment=None,
+        ),
+    )
+    member = MemberView(member_id="m", client_id="c", host="h", instance_id="")
+    with pytest.raises(BrokerError, match="ConsumerGroupHeartbeat g: GROUP_AUTHORIZATION_FAILED"):
+        await remove_any_members(await client(fake.bootstrap), "g", with_members("consumer", member))

@@ -61,23 +61,13 @@ async def test_a_file_is_carried_out_to_its_end(plane: Plane) -> None:
     assert whats[4:] == [("PROMOTE_GROUP", ("billing",), ""), ("PROMOTE_TOPICS", TOPICS, ""), ("DONE", (), "")]
 
 
-async def test_together_promotes_topics_first_and_leaves_out_the_check_for_its_own_groups(plane: Plane) -> None:
+async def test_together_is_one_promote_of_topics_and_groups_without_force(plane: Plane) -> None:
     await scene(plane)
     await plane.service.migrations.apply(file(together=True), "ann")
     await done(plane)
-    assert plane.promoters.asked == [("l", TOPICS, True)]
-    assert [what for what, _, _ in journal(plane)[-3:]] == ["PROMOTE_TOGETHER", "PROMOTE_TOGETHER", "DONE"]
-
-
-async def test_together_is_refused_while_another_group_reads_there(plane: Plane) -> None:
-    await scene(plane)
-    plane.source.offsets["other"] = {("orders", 0): Committed(1, -1, "")}
-    plane.source.groups["other"] = GroupView(group="other", state="Empty", type="classic", protocol_type="consumer")
-    await plane.service.migrations.apply(file(together=True), "ann")
-    await wait_until_async(lambda: plane.service.migrations.failures.get("m"), 30, what="a refusal")
-    assert "group 'other' reads these topics" in str(plane.service.migrations.failures["m"])
-    assert plane.promoters.asked == []
-    assert journal(plane)[-1][0] == "PROMOTE_TOGETHER_REFUSED"
+    assert plane.promoters.asked == [("l", TOPICS, False)]
+    assert plane.promoters.along == [(TOPICS, ("billing",))]
+    assert [what for what, _, _ in journal(plane)[-2:]] == ["PROMOTE_TOGETHER", "DONE"]
 
 
 async def test_what_was_done_by_hand_is_done(plane: Plane) -> None:

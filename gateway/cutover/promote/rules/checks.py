@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gateway.cutover.promote.rules import groups as of_groups
 from gateway.cutover.promote.rules.snapshot import PromoteLimits, PromoteSnapshot, PromoteStep, StepKind, TopicSnapshot
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.state.records import MirrorState
@@ -48,12 +49,22 @@ def check_step(snapshot: PromoteSnapshot, step: PromoteStep, limits: PromoteLimi
         for topic in snapshot.topics:
             if (broken := _not_ready_for_cutover(topic, snapshot.gateways, grace)) is not None:
                 raise InvariantViolated(f"cutover of {topic.topic} without: {broken}")
+        _check_groups(snapshot)
     if step.kind is StepKind.PUBLISH_SWITCHED:
         _require(snapshot.topics, (MirrorState.STOPPED,), step)
     if step.kind in (StepKind.RESUME_WRITES, StepKind.MARK_ACTIVE, StepKind.MARK_PENDING):
         if snapshot.committing:
             raise InvariantViolated(f"{step.kind} while STOPPED may be persisted")
         _require(snapshot.topics, tuple(s for s in MirrorState if s is not MirrorState.STOPPED), step)
+
+
+def _check_groups(snapshot: PromoteSnapshot) -> None:
+    wanted = {group.group for group in snapshot.groups}
+    if any(not wanted <= ack.groups for topic in snapshot.topics for ack in topic.acks.values()):
+        raise InvariantViolated(f"cutover of groups {sorted(wanted)} that not every gateway holds")
+    acked_at = max(topic.acked_at for topic in snapshot.topics)
+    if (missing := of_groups.broken(snapshot.groups, snapshot.now, acked_at)) is not None:
+        raise InvariantViolated(f"cutover of {missing}")
 
 
 def _require(topics: Iterable[TopicSnapshot], states: tuple[MirrorState, ...], step: PromoteStep) -> None:

@@ -51,7 +51,8 @@ as without. Configs that cannot be read hold nothing up for good; the record say
 ACLs. The target is told who may write the copy beside the gateways behind STOPPED only (`access/rules/transform.py`).
 What is missing before holds nothing up for good: the sync of the link goes on, before and behind.
 
-Several topics in one snapshot are one set: paused together, cut over together, or not at all.
+Several topics in one snapshot are one set: paused together, cut over together, or not at all. Groups may be of the set:
+`cutover/promote/rules/groups.py` has what they add.
 
 Rehearsal. Everything up to PERSIST_STOPPED, and then what a promote does that is given up. Its records name
 `REHEARSAL` as one of their set. No topic has that name, so the set is never whole: whoever leads next, of whatever
@@ -62,6 +63,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from gateway.cutover.promote.rules import groups as of_groups
 from gateway.cutover.promote.rules.checks import check_invariants, check_step
 from gateway.cutover.promote.rules.snapshot import (
     Drain,
@@ -146,6 +148,8 @@ def _trouble(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
                 f"{topic.topic} has {topic.partitions} partitions on the {snapshot.origin}, its mirror "
                 f"{len(topic.positions)}; wait until the new ones are mirrored"
             )
+    if for_groups := of_groups.trouble(snapshot):
+        return for_groups
     if snapshot.paused_at is None:
         down = snapshot.unreachable_since
         if down is not None and snapshot.now - down >= limits.source_timeout_s:
@@ -230,7 +234,7 @@ def _before_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteSt
         return PromoteStep(StepKind.WAIT, snapshot.lost, WAIT_S)
     if snapshot.now < snapshot.earliest_pause:
         return PromoteStep(StepKind.WAIT, "writes of a gateway that has just stopped may still land", WAIT_S)
-    return _last_before_pause(snapshot) or PromoteStep(StepKind.PAUSE_WRITES)
+    return _last_before_pause(snapshot) or of_groups.before_pause(snapshot) or PromoteStep(StepKind.PAUSE_WRITES)
 
 
 def _last_before_pause(snapshot: PromoteSnapshot) -> PromoteStep | None:
@@ -261,6 +265,8 @@ def _under_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteSte
     if not all(_is_read(t) for t in snapshot.topics):
         again = any(t.copy is not None for t in snapshot.topics)
         return PromoteStep(StepKind.READ_COPY, _waiting_for(snapshot, limits), LOOK_AGAIN_S if again else 0.0)
+    if step := of_groups.under_pause(snapshot):
+        return step
     return (
         PromoteStep(StepKind.RESUME_WRITES, REHEARSED) if snapshot.rehearses else PromoteStep(StepKind.PERSIST_STOPPED)
     )
@@ -354,4 +360,5 @@ def _told(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
         if late:
             return f"the mirror of {topic.topic}: {', '.join(late)}"
         return f"the ends of {topic.topic} to stand still"
-    return ""
+    step = of_groups.under_pause(snapshot)
+    return "" if step is None else step.reason

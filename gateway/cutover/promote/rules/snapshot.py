@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from gateway.cutover.write_pause.interface import PauseAck
 from gateway.cutover.write_pause.rules.routing import WritePhase
+from gateway.groups.rules.moves import GroupMove
 from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.state.records import MirrorState
 from gateway.state.step import Step
@@ -180,7 +181,8 @@ class PromoteSnapshot:
     origin's topic configs were read, or are not waited for any longer; `config_error`: why they were not read.
     `acls_synced`: the target's ACLs are what they are to be before the write pause, behind the cutover as well, or are
     not waited for any longer; `acl_error`: why they are not. `schema_gate`: what the schema gate waits for, '' when it
-    is open. `rehearses`: it goes back where it would cut over.
+    is open. `rehearses`: it goes back where it would cut over. `groups`: those that change sides with the topics;
+    `groups_since`: since when they are looked at; `group_error`: why the last step for them came to nothing.
     """
 
     now: float
@@ -201,6 +203,9 @@ class PromoteSnapshot:
     acl_error: str = ""
     schema_gate: str = ""
     rehearses: bool = False
+    groups: tuple[GroupMove, ...] = ()
+    groups_since: float | None = None
+    group_error: str = ""
 
     @property
     def unknown_outcomes(self) -> int:
@@ -220,6 +225,12 @@ class StepKind(StrEnum):
     AWAIT_MIRROR = "await_mirror"
     STOP_MIRROR = "stop_mirror"
     READ_COPY = "read_copy"
+    LOOK_AT_GROUPS = "look_at_groups"
+    HOLD_GROUPS = "hold_groups"
+    SHUT_GATES = "shut_gates"
+    READ_GROUPS = "read_groups"
+    COMMIT_GROUPS = "commit_groups"
+    CHECK_GROUPS = "check_groups"
     PERSIST_STOPPED = "persist_stopped"
     PUBLISH_SWITCHED = "publish_switched"
     RESTORE_CONFIGS = "restore_configs"

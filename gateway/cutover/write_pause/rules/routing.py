@@ -7,13 +7,13 @@ swap is atomic for every handler. Where a topic's writes go now is asked of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.cutover.write_pause.rules.write_pause import WritePause, WritePhase
 from gateway.state.ack import Ack
 from gateway.state.records import ProducerEntry
 
-__all__ = ["Ack", "Routing", "RoutingTable", "TopicRoute", "WritePhase", "routing_of"]
+__all__ = ["Ack", "Routing", "RoutingTable", "TopicRoute", "WritePhase", "moved_with", "routing_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class TopicRoute:
     `counted`: what is in flight to the target is counted as what is in flight to a source, so that a pause can wait
     for it: the topic is mirrored back. `goes_on`: the last cutover has left nothing behind that was acknowledged, so a
     producer's next batch follows its last one in `producers`; False after a failover. `by_clients`: clients may write
-    it on the source.
+    it on the source. `groups`: those that change sides with the topic, and are held while its writes are paused.
     """
 
     link: str
@@ -40,6 +40,7 @@ class TopicRoute:
     counted: bool = False
     goes_on: bool = True
     by_clients: bool = True
+    groups: tuple[str, ...] = ()
 
     @property
     def phase(self) -> WritePhase:
@@ -60,7 +61,7 @@ class Routing:
 
     The flags are there since they are asked for at every request. `intercepts_produce`: some Produce may need more than
     passing through; `unreadable`: some mirror topic is still being padded. `group_prefixes`: source cluster id -> what
-    mirror groups have before their names there.
+    mirror groups have before their names there. `moved_with`: group -> the mirror topics with which it changes sides.
     """
 
     topics: Mapping[str, TopicRoute]
@@ -68,11 +69,17 @@ class Routing:
     group_prefixes: Mapping[str, str]
     intercepts_produce: bool
     unreadable: bool
+    moved_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def passes(self, topic: str) -> bool:
         """True when a Produce of this topic alone needs nothing but to be passed on to the target."""
         route = self.topics.get(topic)
         return route is None or route.passes
+
+    def holding(self, group: str) -> tuple[TopicRoute, ...]:
+        """The routes of the topics whose write pause holds the group here and now; none: it is not held."""
+        routes = (self.topics[topic] for topic in self.moved_with.get(group, ()) if topic in self.topics)
+        return tuple(route for route in routes if route.phase is WritePhase.PAUSED)
 
     def group_at(self, cluster_id: str, group: str) -> str:
         """A group's name on the source with this cluster id, which is "" for the target."""
@@ -92,7 +99,17 @@ def routing_of(
         group_prefixes or {},
         intercepts_produce=any(not route.passes for route in routes),
         unreadable=any(not route.readable for route in routes),
+        moved_with=moved_with({route.mirror_topic: route.groups for route in routes}),
     )
+
+
+def moved_with(groups: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    """Group -> mirror topics, of mirror topic -> groups."""
+    found: dict[str, tuple[str, ...]] = {}
+    for topic, names in groups.items():
+        for group in names:
+            found[group] = (*found.get(group, ()), topic)
+    return found
 
 
 Subscriber = Callable[[Routing, Collection[str]], None]

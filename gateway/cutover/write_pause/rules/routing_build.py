@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute
+from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, moved_with
 from gateway.cutover.write_pause.rules.write_pause import AT_REST, WritePause, WritePhase
 from gateway.kafka.rules.topic_ids import topic_id_bytes
 from gateway.state import link_config
 from gateway.state.per_partition import WrongLength, of_each_or_none
+from gateway.state.promote_sets import groups_of
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
 
 
@@ -44,6 +45,7 @@ class Routes:
         self._topic_ids: dict[bytes, str] = {}
         self._intercepted: set[str] = set()
         self._unreadable: set[str] = set()
+        self._groups: dict[str, tuple[str, ...]] = {}
         self.changed: set[str] = set()
 
     def phase(self, topic: str) -> WritePhase | None:
@@ -82,6 +84,7 @@ class Routes:
             del self._topic_ids[known.topic_id]
         self._intercepted.discard(topic)
         self._unreadable.discard(topic)
+        self._groups.pop(topic, None)
 
     def _keep(self, topic: str, known: _Built | None, built: _Built) -> None:
         self._built[topic], self._topics[topic] = built, built.route
@@ -91,6 +94,10 @@ class Routes:
             self._topic_ids[built.topic_id] = topic
         _put(self._intercepted, topic, is_in=not built.route.passes)
         _put(self._unreadable, topic, is_in=not built.route.readable)
+        if built.route.groups:
+            self._groups[topic] = built.route.groups
+        else:
+            self._groups.pop(topic, None)
 
     def snapshot(self, links: Mapping[str, LinkRecord]) -> Routing:
         """Of all routes as they were looked at last. What changes from now on is in the next one."""
@@ -101,6 +108,7 @@ class Routes:
             prefixes(links),
             intercepts_produce=bool(self._intercepted),
             unreadable=bool(self._unreadable),
+            moved_with=moved_with(self._groups),
         )
 
 
@@ -141,6 +149,7 @@ def _route(mirror: MirrorRecord, link: LinkRecord, pause: WritePause, readable: 
         counted=mirror.is_reverse or mirror.state is MirrorState.PENDING_SYNCHRONIZE,
         goes_on=not mirror.cutover.not_mirrored,
         by_clients=config.client_topics.passes(mirror.source_topic),
+        groups=groups_of(mirror),
     )
 
 

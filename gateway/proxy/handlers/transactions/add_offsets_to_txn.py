@@ -1,6 +1,7 @@
 """AddOffsetsToTxn: v0-4 (its versions stop there).
 
-Behaviour: offsets are committed where the group commits: on the target once it is promoted, on the source before. In a
+Behaviour: offsets are committed where the group commits: on the target once it is promoted, on the source before. One
+that changes sides with topics is held while their writes are paused, as these are. In a
 transaction whose records go to the other cluster they would not be one transaction, and it is refused for good:
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED is fatal for the producer (Java, librdkafka). GROUP_AUTHORIZATION_FAILED would
 only abort the transaction, and a client that went on could commit its offsets with the next one (Java 4.3.1 remembers
@@ -125,8 +126,8 @@ class AddOffsetsToTxnHandler:
 
     def _refuse_mixed(self, exchange: Exchange, request: Any, side: str) -> Action:
         _log.warning(
-            "offsets of a group on the other cluster were refused to a transaction; promote the topics that it writes "
-            "before the group that it reads with",
+            "offsets of a group on the other cluster were refused to a transaction; promote the group together with "
+            "the topics that it writes: mirror promote --groups",
             transactional_id=request.transactional_id,
             transaction_at=side,
             group=request.group_id,

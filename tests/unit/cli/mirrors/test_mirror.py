@@ -187,6 +187,15 @@ def test_promote_waits_for_the_end(linked, run):
     assert linked.plane.promoters.asked == [("l", ("orders", "clicks"), False)]
 
 
+def test_promote_takes_groups_along(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    run("mirror", "promote", "orders", "--link", "l", "--groups", "billing, audit")
+    assert linked.plane.promoters.along == [(("orders",), ("billing", "audit"))]
+    for other in ("--force", "--rehearse"):
+        result = run("mirror", "promote", "orders", "--link", "l", "--groups", "billing", other, code=2)
+        assert "--groups goes with neither --rehearse nor --force" in result.stderr
+
+
 def test_promote_without_waiting(linked, run):
     run("mirror", "create", "orders", "--link", "l")
     linked.plane.promoters.gate = asyncio.Event()

@@ -342,3 +342,18 @@ def test_what_an_assignment_names(state: MirrorState, direction: MirrorDirection
     gateway.publisher.pause([Pause("t", 3, 0)])
     gateway.reads(changed(RECORD, state=state, direction=direction, pause_epoch=marked))
     assert gateway.publisher.pauses.in_force(0) == ({"t": 3} if in_force else {})
+
+
+async def test_a_gateway_says_which_groups_it_holds_once_it_has_read_that_they_change_sides() -> None:
+    gateway = Gateway()
+    pause = Pause("t", 1, 1)
+    assert (await gateway.answers.drain(pause)).groups == frozenset()
+    names = {"state": MirrorState.PENDING_STOPPED, "promoted_with": ("t", "group/a/b", "group/c")}
+    gateway.reads(changed(RECORD, pause_epoch=1, **names))
+    assert (await gateway.answers.drain(pause)).groups == {"a/b", "c"}
+    assert gateway.routing.current.holding("a/b")
+    answer = await gateway.answers.handlers["drain"]({"topic": "t", "epoch": 1, "term": 1})
+    assert answer["groups"] == ["a/b", "c"]
+    gateway.reads(changed(RECORD, pause_epoch=1, state=MirrorState.STOPPED))
+    assert not gateway.routing.current.holding("a/b")
+    assert not gateway.routing.current.moved_with

@@ -6,6 +6,8 @@ from hashlib import blake2b
 
 from tests.simulation.operations.repairs import HOWS
 from tests.simulation.plan import (
+    AS_ONE_FROM,
+    AS_ONE_STEPS,
     CHAINED,
     FURTHER_FROM,
     GIVEN_UP,
@@ -16,6 +18,7 @@ from tests.simulation.plan import (
     RANDOM_FROM,
     STEPS,
     EventKind,
+    FaultKind,
     Operation,
     plan,
     systematic,
@@ -57,6 +60,7 @@ _LATER = {
     Operation.BOTH_WAYS,
     Operation.PROMOTE_JOINED,
     Operation.REHEARSE,
+    *AS_ONE_STEPS,
 }  # of the seeds from FURTHER_FROM on
 
 
@@ -77,7 +81,7 @@ def test_random_stories_behind_the_systematic_ones_are_shorter():
 def test_later_seeds_have_more_in_them():
     runs = [plan(FURTHER_FROM + n) for n in range(200)]
     assert plan(FURTHER_FROM - 1).acts[0].operation is not Operation.RELINK
-    assert {act.operation for run in runs for act in run.acts} == set(Operation)
+    assert {act.operation for run in runs for act in run.acts} == set(Operation) - AS_ONE_STEPS.keys()
     assert {EventKind.SOURCE_HEARS_LATE, EventKind.KILLED_OFTEN} <= {event.kind for run in runs for event in run.events}
     assert all(run.acts.index(act) == 0 for run in runs for act in run.acts if act.operation is Operation.RELINK)
     struck = {
@@ -103,6 +107,19 @@ def test_repairs_and_further_links_go_through_every_pair():
         if act.operation in wanted and fault.act == act.number
     }
     assert {pair for pair in MORE_PAIRS if pair[0] in wanted} <= struck
+
+
+def test_topics_and_groups_that_change_sides_as_one_go_through_every_pair():
+    struck = {
+        (act.operation, fault.step, fault.kind)
+        for run in (
+            plan(AS_ONE_FROM + number) for number in range(max(map(len, AS_ONE_STEPS.values())) * len(FaultKind))
+        )
+        for act in run.acts
+        for fault in run.faults
+        if fault.act == act.number
+    }
+    assert {(op, step, kind) for op, steps in AS_ONE_STEPS.items() for step in steps for kind in FaultKind} <= struck
 
 
 def test_the_first_link_of_a_chain_fails_back_and_is_promoted_before_the_second_one():
