@@ -14,11 +14,12 @@ from gateway.schemas.schema_sync import SchemaCounts
 from gateway.state.link_config import parse
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.mirror_states import shown
-from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
+from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState, Undo
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, LinkNumbers, MigrationNumbers, MirrorNumbers
 from gateway.topics.auto_create import AutoCreate
 from gateway.topics.catch_up import CatchUps
 from gateway.topics.mirrors import Mirrors
+from gateway.topics.rules.at_risk import records_at_risk
 
 
 class ControlNumbersReader:
@@ -97,6 +98,10 @@ class ControlNumbersReader:
             catch_up=self._catch_ups.of(link, topic),
             set_back=len(self._drift.of(mirror)),
             transition_errors=len(self._mirrors.transition_errors(mirror)),
+            undo_until_ms=mirror.cutover.undo_until_ms
+            if mirror.cutover.undo is Undo.OPEN and mirror.is_reverse
+            else None,
+            at_risk=records_at_risk(mirror, self._engine.status(link, topic)),
         )
 
     def _link(self, link: LinkRecord) -> LinkNumbers:

@@ -106,6 +106,8 @@ class WorldReader:
             lag=None if not lags or None in lags else sum(lag or 0 for lag in lags),
             reverse=mirror.is_reverse or (mirror.created and mirror.state in UNDER_WAY),
             remark=mirror.error_message or view.promote_error or view.waiting_for,
+            undo=mirror.cutover.undo,
+            undo_until_ms=mirror.cutover.undo_until_ms,
         )
 
     def _group(self, record: GroupRecord) -> GroupStanding:

@@ -119,6 +119,7 @@ ROUTES: Final = (
     Route("POST", _LINK + "/mirrors:rehearse-promote", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:reverse-and-start-mirror", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:reverse-and-pause-mirror", Role.OPERATOR),
+    Route("POST", _LINK + "/mirrors:undo", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:failover", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:truncate-and-restore", Role.ADMIN),
     Route("GET", _LINK + "/mirrors", Role.VIEWER),

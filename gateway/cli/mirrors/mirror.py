@@ -22,7 +22,7 @@ from gateway.cli.mirrors.mirror_common import (
     one_by_one,
     results,
 )
-from gateway.cli.mirrors.mirror_shown import asked_for, create_plans, promote_plan, transition_errors, wanted
+from gateway.cli.mirrors.mirror_shown import asked_for, create_plans, promote_plan, transition_errors, undo_told, wanted
 from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
 from gateway.cli.rehearsal import rehearse_promote
 from gateway.cli.waiting import until_copied, until_promoted
@@ -137,6 +137,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Direction", _direction(mirror["mirror_direction"])),
             ("Catch-up", _catch_up(mirror["catch_up"])),
             ("Since", since(mirror["state_time_ms"])),
+            ("Undo", undo_told(mirror.get("undo"))),
             ("Error", error + mirror["error_message"]),
             ("Way out", "`lockgate mirror repair` says what it can do" if mirror["mirror_status"] == "FAILED" else ""),
             ("Waits for", mirror["waiting_for"]),
@@ -271,7 +272,7 @@ def _direction(direction: str) -> str:
 def _is_promoted(mirror: Any, to_source: set[str]) -> bool:
     if mirror["mirror_topic_name"] in to_source:
         return bool(mirror["mirror_direction"] == "FORWARD" and mirror["mirror_status"] != "FAILED")
-    return bool(mirror["mirror_status"] == "STOPPED")
+    return bool(mirror["mirror_status"] == "STOPPED" or mirror["mirror_direction"] == "REVERSE")
 
 
 def _late(late: dict[str, int]) -> str:

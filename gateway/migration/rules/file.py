@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gateway.kafka.rules.names import bad_name
+from gateway.state.link_config import duration_ms
 from gateway.validation import one_line
 
 APPLICATIONS: Final = 2_000
@@ -157,6 +158,23 @@ class MigrationFile(Part):
     migration: str = Field(description="Its name.")
     link: str = Field(description="The link whose source is migrated; it exists already.")
     applications: list[Application] = Field(min_length=1, max_length=APPLICATIONS)
+    failback_keep: str = Field(
+        default="24h",
+        description="For how long after its promote a topic can be taken back: 30m, 24h, 7d; 0: not by itself.",
+    )
+
+    @property
+    def keep_ms(self) -> int:
+        """`failback_keep` in milliseconds."""
+        return duration_ms(self.failback_keep)
+
+    @field_validator("failback_keep", mode="before")
+    @classmethod
+    def _as_text(cls, keep: Any) -> Any:
+        text = str(keep) if isinstance(keep, int) and not isinstance(keep, bool) else keep
+        if isinstance(text, str):
+            duration_ms(text)
+        return text
 
     @field_validator("migration")
     @classmethod

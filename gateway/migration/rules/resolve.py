@@ -202,6 +202,8 @@ class _Resolver:
                 continue
             if mirror.link != self.link:
                 yield f"topic '{name}' is a mirror topic of link '{mirror.link}' already"
+            elif mirror.kept:
+                continue  # promoted; what becomes of its undo is shown elsewhere
             elif mirror.state is MirrorState.FAILED:
                 yield f"mirror topic '{mirror.mirror_topic}' has FAILED ({mirror.remark}): lockgate mirror repair"
             elif mirror.reverse:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from gateway.state.records import GroupState, MirrorState
+from gateway.state.records import GroupState, MirrorState, Undo
 
 _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
 
@@ -15,7 +15,9 @@ _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorStanding:
     """A mirror topic. `mirror_topic`: its name on the target. `link`: whose it is. `lag`: records, None while it is not
-    known. `reverse`: it is mirrored back, or on its way to that. `remark`: what it waits for, or why it FAILED."""
+    known. `reverse`: it is mirrored back, or on its way to that. `remark`: what it waits for, or why it FAILED. `undo`:
+    of its promote; `kept`: its mirror back has begun by itself, so it is promoted, and can go home until
+    `undo_until_ms`, wall clock."""
 
     mirror_topic: str
     state: MirrorState
@@ -23,11 +25,18 @@ class MirrorStanding:
     lag: int | None = None
     reverse: bool = False
     remark: str = ""
+    undo: Undo = Undo.NONE
+    undo_until_ms: int = 0
+
+    @property
+    def kept(self) -> bool:
+        """It is mirrored back by itself."""
+        return self.reverse and self.undo is not Undo.NONE
 
     @property
     def is_promoted(self) -> bool:
-        """The target is written."""
-        return self.state is MirrorState.STOPPED
+        """The target is written, and nobody is about to go back by hand."""
+        return self.state is MirrorState.STOPPED or self.kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism
 from gateway.migration.rules.file import parsed
-from gateway.state.records import GroupRecord, MirrorError, MirrorState
+from gateway.state.records import GroupRecord, MirrorDirection, MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
 from tests.support.control.mirror_records import changed
@@ -73,7 +73,7 @@ async def api(plane: Plane, fleet: Fleet):
 async def scene(plane: Plane) -> Plane:
     """Mirrors in each state that a verb begins in, a group on the source, and one that is mirrored."""
     await RegistryPair(plane).linked()
-    for topic in ("active", "paused", "stopped", "failed"):
+    for topic in ("active", "paused", "stopped", "failed", "back"):
         await plane.with_mirror(topic)
         plane.engine.numbers["l", topic] = [status(partition) for partition in range(3)]
     await plane.service.mirrors.pause("l", "paused")
@@ -86,6 +86,7 @@ async def scene(plane: Plane) -> Plane:
     await plane.by_hand(
         replace(records["l", "failed"], state=MirrorState.FAILED, error=MirrorError.OFFSET_GAP),
         replace(records["l", "active"], readable=True),
+        changed(records["l", "back"], direction=MirrorDirection.REVERSE, readable=True, stopped_at=(100,) * 3),
         GroupRecord(link="l", group="mirrored"),
     )
     member = MemberView(member_id="m", client_id="app", host="h", subscribed=frozenset({"active"}))
@@ -158,6 +159,7 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/mirrors:rehearse-promote", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:reverse-and-start-mirror", {"mirror_topic_names": ["stopped"]}),
     ("POST", "/v3/links/l/mirrors:reverse-and-pause-mirror", {"mirror_topic_names": ["active"]}),
+    ("POST", "/v3/links/l/mirrors:undo", {"mirror_topic_names": ["back"]}),
     ("POST", "/v3/links/l/mirrors:failover", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:truncate-and-restore", {"mirror_topic_names": ["stopped"]}),
     ("POST", "/v3/links/l/users:apply", {"credentials": [CREDENTIAL]}),

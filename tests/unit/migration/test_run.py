@@ -22,7 +22,7 @@ TOPICS = ("orders", "payments")
 
 def file(**more: Any) -> MigrationFile:
     application = {"name": "a", "topics": list(TOPICS), "groups": ["billing"], "options": {"idle_groups": True}, **more}
-    return parsed({"migration": "m", "link": "l", "applications": [application]})
+    return parsed({"migration": "m", "link": "l", "applications": [application], "failback_keep": 0})
 
 
 async def scene(plane: Plane) -> None:
