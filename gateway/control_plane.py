@@ -41,6 +41,7 @@ from gateway.migration.rehearse import LOOK_EVERY_S as REHEARSALS_EVERY_S
 from gateway.migration.rehearse import MigrationRehearsals
 from gateway.migration.reports import MigrationReports
 from gateway.migration.run import LOOK_EVERY_S as MIGRATIONS_EVERY_S
+from gateway.migration.undo import MigrationUndo
 from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
@@ -134,6 +135,9 @@ class ControlService:
             tells=keeps.told,
             claimed=keeps.running,
             clock=parts.clock,
+        )
+        self.migration_undo = MigrationUndo(
+            records=parts.records, migrations=self.migrations, undos=self.undos, groups=self.groups
         )
         self.migration_rehearsals = MigrationRehearsals(
             records=parts.records, migrations=self.migrations, rehearsals=self.rehearsals

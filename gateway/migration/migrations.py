@@ -12,6 +12,7 @@ import structlog
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.migration.rules.file import FileError, MigrationFile, as_text, of_text
 from gateway.migration.rules.resolve import MigrationPlan, resolve
+from gateway.migration.rules.undo import UndoStanding, standing
 from gateway.migration.rules.world import World
 from gateway.migration.world_reader import WorldReader
 from gateway.operations.records import Records
@@ -35,13 +36,14 @@ _log = structlog.get_logger("lockgate.control")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationView:
     """A migration as shown. `plan`: what is left, as of now. `failures`: what its steps last failed with, by step.
-    `running`: steps that are under way."""
+    `running`: steps that are under way. `undo`: by application, of those that can be taken back, or could."""
 
     record: MigrationRecord
     file: MigrationFile
     plan: MigrationPlan
     failures: Mapping[str, str]
     running: Sequence[str]
+    undo: Mapping[str, UndoStanding]
 
 
 class Migrations:
@@ -203,10 +205,13 @@ class Migrations:
 
     async def _view(self, record: MigrationRecord, *, fresh: bool = False) -> MigrationView:
         file = self.file_of(record)
+        plan, world = await self.plan_and_world(file, fresh=fresh)
+        undo = ((one.application.name, standing(one, world)) for one in plan.applications)
         return MigrationView(
             record=record,
             file=file,
-            plan=await self.plan(file, fresh=fresh),
+            plan=plan,
+            undo={name: found for name, found in undo if found is not None},
             failures=dict(self.failures.get(record.name, {})),
             running=sorted(self.running.get(record.name, ())),
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import ControlError
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.groups.reports import GroupReports
@@ -106,6 +107,7 @@ class WorldReader:
             lag=None if not lags or None in lags else sum(lag or 0 for lag in lags),
             reverse=mirror.is_reverse or (mirror.created and mirror.state in UNDER_WAY),
             remark=mirror.error_message or view.promote_error or view.waiting_for,
+            written_on_target=written_on_target(mirror),
             undo=mirror.cutover.undo,
             undo_until_ms=mirror.cutover.undo_until_ms,
         )

@@ -169,6 +169,7 @@ ROUTES: Final = (
     Route("POST", _MIGRATION + ":resume", Role.OPERATOR),
     Route("POST", _MIGRATION + ":abort", Role.OPERATOR),
     Route("POST", _MIGRATION + ":rehearse", Role.OPERATOR),
+    Route("POST", _MIGRATION + ":undo", Role.OPERATOR),
     Route("DELETE", _MIGRATION, Role.OPERATOR),
     Route("GET", _CONFLUENT, Role.VIEWER),
     Route("POST", _CONFLUENT, Role.ADMIN),

@@ -15,7 +15,8 @@ _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorStanding:
     """A mirror topic. `mirror_topic`: its name on the target. `link`: whose it is. `lag`: records, None while it is not
-    known. `reverse`: it is mirrored back, or on its way to that. `remark`: what it waits for, or why it FAILED. `undo`:
+    known. `reverse`: it is mirrored back, or on its way to that. `remark`: what it waits for, or why it FAILED.
+    `written_on_target`: where clients' writes go. `undo`:
     of its promote; `kept`: its mirror back has begun by itself, so it is promoted, and can go home until
     `undo_until_ms`, wall clock."""
 
@@ -25,6 +26,7 @@ class MirrorStanding:
     lag: int | None = None
     reverse: bool = False
     remark: str = ""
+    written_on_target: bool = False
     undo: Undo = Undo.NONE
     undo_until_ms: int = 0
 

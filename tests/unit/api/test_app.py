@@ -289,7 +289,7 @@ async def test_every_route_is_described(api):
         "/v3/migrations/{migration}/readiness",
         "/v3/migrations/{migration}/report",
         "/v3/migrations/{migration}",
-        *(f"/v3/migrations/{{migration}}:{verb}" for verb in ("pause", "resume", "abort", "rehearse")),
+        *(f"/v3/migrations/{{migration}}:{verb}" for verb in ("pause", "resume", "abort", "rehearse", "undo")),
         "/v3/links/{link}/mirrors",
         "/v3/links/{link}/mirrors:promote",
         "/v3/links/{link}/mirrors:rehearse-promote",

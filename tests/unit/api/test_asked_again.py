@@ -128,6 +128,12 @@ async def mirrored_back(plane: Plane) -> None:
     plane.promoters.gate = asyncio.Event()
 
 
+async def promoted_migration(plane: Plane) -> None:
+    await mirrored_back(plane)
+    file = MIGRATION | {"applications": [{"name": "a", "topics": ["orders"]}]}
+    await plane.service.migrations.apply(parsed(file), "ann")
+
+
 async def promoted_group(plane: Plane) -> None:
     await (await group(plane)).promoted()
 
@@ -305,6 +311,13 @@ VERBS: Final[Mapping[str, Verb]] = {
     ),
     "migration rehearse": Verb(
         ("POST", "/v3/migrations/m:rehearse", None), (200, '"applications"'), "done: it is rehearsed again", applied
+    ),
+    "migration undo": Verb(
+        ("POST", "/v3/migrations/m:undo", None),
+        (409, "is on its way home already"),
+        "refused (409): it is on its way home, or there is nothing to undo any more",
+        promoted_migration,
+        state(S.PENDING_STOPPED, reverse=True),
     ),
     "migration delete": Verb(("DELETE", "/v3/migrations/m", None), (404, "no migration 'm'"), GONE, aborted_migration),
     "gateway forget": Verb(("DELETE", "/v3/gateways/b", None), (404, "has no gateway 'b'"), GONE, nothing),

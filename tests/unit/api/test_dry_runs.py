@@ -99,7 +99,9 @@ async def scene(plane: Plane) -> Plane:
     plane.source.quotas_there = {QuotaKey((Part(EntityType.USER, "alice"),), "producer_byte_rate"): 1.0}
     for name in ("running", "paused"):
         await plane.service.migrations.apply(parsed(MIGRATION | {"migration": name}), "ann")
-    await plane.service.migrations.pause("paused", "ann")
+    await plane.service.migrations.apply(parsed(HOME), "ann")
+    for name in ("paused", "home"):
+        await plane.service.migrations.pause(name, "ann")
     return plane
 
 
@@ -132,6 +134,7 @@ CREDENTIAL = {
     "salted_password": "A" * 43 + "=",
 }
 MIGRATION = {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["nosuch"]}]}
+HOME = {"migration": "home", "link": "l", "applications": [{"name": "a", "topics": ["back"]}]}
 NEW = {"link_name": "new", "configs": [{"name": "bootstrap.servers", "value": SOURCE}]}
 VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links", NEW),
@@ -180,6 +183,7 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/migrations/paused:resume", None),
     ("POST", "/v3/migrations/running:abort", None),
     ("POST", "/v3/migrations/running:rehearse", None),
+    ("POST", "/v3/migrations/home:undo", None),
     ("DELETE", "/v3/migrations/paused", None),
     ("DELETE", "/v3/gateways/two", None),
 ]
