@@ -8,6 +8,7 @@ from gateway.control_parts import ControlParts
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.groups.reports import GroupReports, Lags
 from gateway.migration.ready import ReadinessCheck
+from gateway.migration.run import STOPPED_BY_RULE
 from gateway.operations.partners import TopicPromoter
 from gateway.operations.sources import LinkHealth
 from gateway.schemas.schema_sync import SchemaCounts
@@ -68,7 +69,7 @@ class ControlNumbersReader:
         return MigrationNumbers(
             migration=record.name,
             link=record.link,
-            state=record.state.value,
+            state=STOPPED_BY_RULE if record.stopped_by else record.state.value,
             readiness=self._readiness.last.get(record.name, {}),
         )
 

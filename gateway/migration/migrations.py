@@ -99,7 +99,9 @@ class Migrations:
         if old is not None and old.file == text and old.state is MigrationState.RUNNING:
             return old
         made = old or MigrationRecord(name=file.migration, link=file.link, file=text, created_ms=now)
-        running = replace(made, file=text, state=MigrationState.RUNNING, state_since_ms=now, applied_by=by)
+        running = replace(
+            made, file=text, state=MigrationState.RUNNING, state_since_ms=now, applied_by=by, stopped_by=""
+        )
         return running.noted(JournalEntry(now, "APPLIED", by=by, detail=f"{len(file.applications)} application(s)"))
 
     def list(self) -> Sequence[MigrationRecord]:
@@ -164,10 +166,13 @@ class Migrations:
         entry: JournalEntry,
         state: MigrationState | None = None,
         rehearsed: Mapping[str, int] = _NONE,
+        accepted: Mapping[str, int] = _NONE,
+        stopped_by: str = "",
     ) -> MigrationRecord:
         """Note something in the journal, and perhaps go to another state, whatever else was noted meanwhile.
 
-        `rehearsed`: see `MigrationRecord`; of one application.
+        `rehearsed`, `accepted`: see `MigrationRecord`; of one application, of one rule. `stopped_by`: the rule that
+        has it go to that state.
 
         Raises:
             NotFound: it was deleted. Conflict: others change it again and again, or have changed its state.
@@ -176,9 +181,13 @@ class Migrations:
             old = self.record(record.name)
             if state is not None and old.state is not record.state:
                 raise Conflict(f"migration '{record.name}' is {old.state.value} by now")
-            new = replace(old.noted(entry), rehearsed={**old.rehearsed, **rehearsed})
+            new = replace(
+                old.noted(entry),
+                rehearsed={**old.rehearsed, **rehearsed},
+                accepted={**old.accepted, **accepted},
+            )
             if state is not None:
-                new = replace(new, state=state, state_since_ms=entry.at_ms)
+                new = replace(new, state=state, state_since_ms=entry.at_ms, stopped_by=stopped_by)
             try:
                 await self._store.replace(old, new)
             except StoreConflict:

@@ -118,6 +118,7 @@ class MigrationData(BaseModel):
     migration: str
     link_name: str
     state: MigrationState
+    stopped_by: str = Field(default="", description="The rule of its file that has PAUSED it, with value and bound.")
     state_time_ms: int
     created_time_ms: int
     applied_by: str
@@ -138,6 +139,7 @@ class MigrationData(BaseModel):
             migration=record.name,
             link_name=record.link,
             state=record.state,
+            stopped_by=record.stopped_by,
             state_time_ms=record.state_since_ms,
             created_time_ms=record.created_ms,
             applied_by=record.applied_by,

@@ -145,7 +145,8 @@ def status(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) ->
         [
             ("Migration", answer["migration"]),
             ("Link", answer["link_name"]),
-            ("State", answer["state"]),
+            ("State", f"{answer['state']} (STOPPED_BY_RULE)" if answer.get("stopped_by") else answer["state"]),
+            ("Stopped by", answer.get("stopped_by", "")),
             ("Since", since(answer["state_time_ms"])),
             ("Applied by", answer["applied_by"]),
             ("Under way", "; ".join(answer["running"])),

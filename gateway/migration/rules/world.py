@@ -16,9 +16,9 @@ _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
 class MirrorStanding:
     """A mirror topic. `mirror_topic`: its name on the target. `link`: whose it is. `lag`: records, None while it is not
     known. `reverse`: it is mirrored back, or on its way to that. `remark`: what it waits for, or why it FAILED.
-    `written_on_target`: where clients' writes go. `undo`:
-    of its promote; `kept`: its mirror back has begun by itself, so it is promoted, and can go home until
-    `undo_until_ms`, wall clock."""
+    `written_on_target`: where clients' writes go, since `promoted_ms`; `late`: records that came to the source behind
+    that. `undo`: of its promote; `kept`: its mirror back has begun by itself, so it is promoted, and can go home until
+    `undo_until_ms`. Times are of the wall clock."""
 
     mirror_topic: str
     state: MirrorState
@@ -27,6 +27,8 @@ class MirrorStanding:
     reverse: bool = False
     remark: str = ""
     written_on_target: bool = False
+    promoted_ms: int = 0
+    late: int = 0
     undo: Undo = Undo.NONE
     undo_until_ms: int = 0
 
@@ -45,7 +47,7 @@ class MirrorStanding:
 class GroupStanding:
     """A mirror group. `members`: on the source, None while it is not known. `waiting`: members at its gate. `demoted`:
     somebody has sent it back. `session_timeout_s`: as members that wait say it, the longest; 0 when none does.
-    `remark`: what it waits for."""
+    `remark`: what it waits for. `target_lag`: records it is behind on the target, None while that is not known."""
 
     group: str
     state: GroupState
@@ -54,6 +56,7 @@ class GroupStanding:
     demoted: bool = False
     session_timeout_s: float = 0.0
     remark: str = ""
+    target_lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
