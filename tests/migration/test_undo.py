@@ -47,6 +47,8 @@ def test_a_set_goes_home_and_is_promoted_again(
     file = {"migration": topic, "link": link, "applications": [application], "failback_keep": "1h"}
     with running_gateway(tmp_path, target.bootstrap, link) as gateway:
         gateway.create_link(link, source.bootstrap, groups_auto_promote="false")
+        for name in (topic, other):
+            gateway.create_mirror(link, name)
         with ProducerProcess(
             "librdkafka",
             gateway.bootstrap,
