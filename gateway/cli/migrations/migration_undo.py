@@ -50,7 +50,9 @@ def undo_migration(
     left = [m for m in done if m not in home]
     end([f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in left])
     if output is Output.TABLE and not dry_run:
-        typer.echo(f"migration {name} is PAUSED; lockgate migration resume {name} promotes again")
+        typer.echo(
+            f"migration {name} is {answer['migration']['state']}; lockgate migration resume {name} promotes again"
+        )
 
 
 def is_file(name: str) -> bool:
