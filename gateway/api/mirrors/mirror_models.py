@@ -12,7 +12,7 @@ from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import BadRequest
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.provenance import Provenance
-from gateway.state.records import MirrorDirection, Undo, Upstream
+from gateway.state.records import MirrorDirection, MirrorState, Undo, Upstream
 from gateway.topics.catch_up import CatchUp
 from gateway.topics.clients_not_migrated import ClientsNotMigrated
 from gateway.topics.mirrors import MirrorView
@@ -196,7 +196,8 @@ class ProvenanceData(BaseModel):
 class UndoData(BaseModel):
     """Of a promote: whether it can be taken back, by a mirror back that was begun by itself.
 
-    `state`: `open`; `over`: its time is; `refused`: it could not be begun, see the transition errors.
+    `state`: `open`; `over`: its time is; `ended`: by somebody, before that; `refused`: it could not be begun, see the
+    transition errors.
     """
 
     state: str
@@ -211,8 +212,9 @@ class UndoData(BaseModel):
         cutover = view.record.cutover
         if cutover.undo is Undo.NONE:
             return None
+        ended = cutover.undo is Undo.OPEN and view.record.state is MirrorState.STOPPED
         return cls(
-            state=cutover.undo.value,
+            state="ended" if ended else cutover.undo.value,
             until_time_ms=cutover.undo_until_ms,
             records_at_risk=records_at_risk(view.record, view.partitions),
         )

@@ -9,6 +9,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
 from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirrors.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
+from gateway.cli.mirrors.mirror_shown import undo_told
 from gateway.cli.output import Format, Output, dump
 from gateway.cli.waiting import until_done, until_reversed
 
@@ -116,8 +117,15 @@ def undo(
     api, names = Api(url), list(dict.fromkeys(topics))
     path = f"{mirror_path(link)}:undo"
     if dry_run:
-        _post(api, f"{path}?validate_only=true", names)
-        would("undo the promote of", topics, link, output, url)
+        plan = _post(api, f"{path}?validate_only=true", names)
+        if output is not Output.TABLE:
+            dump({"data": plan}, output)
+            return
+        for mirror in plan:
+            typer.echo(
+                f"would undo the promote of {mirror['mirror_topic_name']}: {undo_told(mirror['undo']) or 'no end'}"
+            )
+        return
     done = _post(api, path, names)
     if wait:
         done = until_done(api, mirror_path(link), names, "going home")

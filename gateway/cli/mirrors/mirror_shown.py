@@ -88,6 +88,8 @@ def undo_told(undo: Any) -> str:
             + ("it is not known how many records are" if risk is None else records(risk))
             + " at risk"
         )
+    if undo["state"] == "ended":
+        return "ended by somebody: there is no mirror back"
     return f"over since {until}" if undo["state"] == "over" else "could not be begun: see the transition errors"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gateway.migration.rules.resolve import ApplicationPlan
 from gateway.migration.rules.world import MirrorStanding, World
-from gateway.state.records import GroupState, Undo
+from gateway.state.records import GroupState, MirrorState, Undo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,8 @@ class GoesHome:
 class UndoStanding:
     """Of one application. `promoted`: how many topics are written on the target; `open`: of how many of them the
     promote can be taken back, `until_ms`: until when, the first of them; 0: without an end. `at_risk`: records that the
-    source does not have yet; None: not known. `over`: topics whose time is over. `refused`: that have no mirror back.
+    source does not have yet; None: not known. `over`: topics whose time is over. `refused`: whose mirror back could
+    not begin, or has FAILED.
     """
 
     promoted: int = 0
@@ -59,14 +60,15 @@ def standing(plan: ApplicationPlan, world: World) -> UndoStanding | None:
     promoted = [one for one in _mirrors(plan, world) if one.written_on_target]
     if not any(one.undo is not Undo.NONE or one.reverse for one in promoted):
         return None
-    opened = [one for one in promoted if one.reverse and one.undo in (Undo.OPEN, Undo.NONE)]
+    back = [one for one in promoted if one.reverse and one.undo in (Undo.OPEN, Undo.NONE)]
+    opened = [one for one in back if one.state is not MirrorState.FAILED]
     ends = [one.undo_until_ms for one in opened if one.undo_until_ms]
     lags = [one.lag for one in opened]
     return UndoStanding(
         promoted=len(promoted),
         open=len(opened),
         over=sum(one.undo is Undo.OVER for one in promoted),
-        refused=sum(one.undo is Undo.REFUSED for one in promoted),
+        refused=sum(one.undo is Undo.REFUSED for one in promoted) + len(back) - len(opened),
         until_ms=min(ends, default=0),
         at_risk=None if None in lags else sum(lag or 0 for lag in lags),
     )

@@ -118,10 +118,11 @@ def kept(server: ControlServer, **more: object) -> None:
     plane = server.plane
     values = {"state": S.ACTIVE, "direction": MirrorDirection.REVERSE, "undo": Undo.OPEN}
     back = changed(plane.store.mirrors["l", "orders"], undo_until_ms=1_900_000_000_000, **{**values, **more})
-    plane.engine.numbers["l", "orders"] = [status(0, source_end=103), status(1)]
+    plane.engine.numbers["l", "orders"] = [status(0, source_end=103, lag=3), status(1)]
 
     async def put() -> None:
         await plane.by_hand(back)
+        plane.engine.start_mirror(back)
 
     server.do(put)
 
@@ -130,7 +131,7 @@ def test_describe_says_until_when_and_what_is_at_risk(stopped, run):
     kept(stopped)
     shown = run("mirror", "describe", "orders", "--link", "l").stdout
     (line,) = [each for each in shown.splitlines() if each.startswith("Undo")]
-    assert line.split(maxsplit=1)[1] == f"until {since(1_900_000_000_000)}; 3 records at risk"
+    assert line.split(maxsplit=1)[1].strip() == f"until {since(1_900_000_000_000)}; 3 records at risk"
     told = json.loads(run("mirror", "describe", "orders", "--link", "l", "-o", "json").stdout)["undo"]
     assert told == {"state": "open", "until_time_ms": 1_900_000_000_000, "records_at_risk": 3}
 
@@ -142,6 +143,11 @@ def test_undo_asks_for_all_of_them_as_one_set(stopped, run):
     said = run("mirror", "undo", "orders", "--link", "l", "--no-wait").stdout
     assert said == "undoing orders (PENDING_STOPPED)\n"
     assert stopped.plane.promoters.asked == [("l", ("orders",), False)]
+
+
+def test_an_undo_that_somebody_has_ended_says_so(stopped, run):
+    kept(stopped, state=S.STOPPED, direction=MirrorDirection.FORWARD)
+    assert "ended by somebody" in run("mirror", "describe", "orders", "--link", "l").stdout
 
 
 def test_an_undo_that_is_over_says_so(stopped, run):

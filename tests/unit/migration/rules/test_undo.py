@@ -62,6 +62,8 @@ def test_groups_that_transactions_tie_are_demoted() -> None:
         ([back("x", lag=None), forward("y")], UndoStanding(promoted=1, open=1, until_ms=60, at_risk=None)),
         ([back("x", Undo.NONE)], UndoStanding(promoted=1, open=1, until_ms=0, at_risk=0)),
         ([back("x"), stopped("y", Undo.REFUSED)], UndoStanding(promoted=2, open=1, refused=1, until_ms=60)),
+        ([back("x"), back("y", state=S.FAILED)], UndoStanding(promoted=2, open=1, refused=1, until_ms=60)),
+        ([stopped("x", Undo.OPEN), back("y")], UndoStanding(promoted=2, open=1, until_ms=60)),
         ([stopped("x", Undo.OVER), back("y", Undo.OVER)], UndoStanding(promoted=2, over=2)),
     ],
 )
