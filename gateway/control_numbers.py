@@ -8,17 +8,19 @@ from gateway.control_parts import ControlParts
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.groups.reports import GroupReports, Lags
 from gateway.migration.ready import ReadinessCheck
+from gateway.migration.run import STOPPED_BY_RULE
 from gateway.operations.partners import TopicPromoter
 from gateway.operations.sources import LinkHealth
 from gateway.schemas.schema_sync import SchemaCounts
 from gateway.state.link_config import parse
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.mirror_states import shown
-from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
+from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState, Undo
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, LinkNumbers, MigrationNumbers, MirrorNumbers
 from gateway.topics.auto_create import AutoCreate
 from gateway.topics.catch_up import CatchUps
 from gateway.topics.mirrors import Mirrors
+from gateway.topics.rules.at_risk import records_at_risk
 
 
 class ControlNumbersReader:
@@ -67,7 +69,7 @@ class ControlNumbersReader:
         return MigrationNumbers(
             migration=record.name,
             link=record.link,
-            state=record.state.value,
+            state=STOPPED_BY_RULE if record.stopped_by else record.state.value,
             readiness=self._readiness.last.get(record.name, {}),
         )
 
@@ -97,6 +99,10 @@ class ControlNumbersReader:
             catch_up=self._catch_ups.of(link, topic),
             set_back=len(self._drift.of(mirror)),
             transition_errors=len(self._mirrors.transition_errors(mirror)),
+            undo_until_ms=mirror.cutover.undo_until_ms
+            if mirror.cutover.undo is Undo.OPEN and mirror.is_reverse
+            else None,
+            at_risk=records_at_risk(mirror, self._engine.status(link, topic)),
         )
 
     def _link(self, link: LinkRecord) -> LinkNumbers:

@@ -29,16 +29,19 @@ from gateway.control_parts import ControlParts, config_sync
 from gateway.cutover.dry_runs import DryRuns
 from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.reversals import Reversals
+from gateway.cutover.failback.undo import Undos
 from gateway.cutover.rehearsals import Rehearsals, RehearsesPromotes
 from gateway.errors import ControlError
 from gateway.groups.reports import GroupReports
 from gateway.migration.discovery import Discovery
 from gateway.migration.history import SAMPLE_EVERY_S
+from gateway.migration.keeps import Keeps
 from gateway.migration.ready import JUDGE_EVERY_S
 from gateway.migration.rehearse import LOOK_EVERY_S as REHEARSALS_EVERY_S
 from gateway.migration.rehearse import MigrationRehearsals
 from gateway.migration.reports import MigrationReports
 from gateway.migration.run import LOOK_EVERY_S as MIGRATIONS_EVERY_S
+from gateway.migration.undo import MigrationUndo
 from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
@@ -107,7 +110,9 @@ class ControlService:
             promoter=topic_promoter,
             failbacks=failbacks,
             failback_waits=lambda link, topic: (
-                failbacks.waiting_for(link, topic) or self.reversals.waiting_for(link, topic)
+                failbacks.waiting_for(link, topic)
+                or self.reversals.waiting_for(link, topic)
+                or self.undos.waiting_for(link, topic)
             ),
         )
         self.reversals = Reversals(records=parts.records, mirrors=self.mirrors, failbacks=failbacks, clock=parts.clock)
@@ -119,6 +124,20 @@ class ControlService:
         self.groups = groups(parts, group_promoter, group_reports)
         self.migrations, self._migration_run, self.readiness, self._history = migrations(
             parts, self.mirrors, self.groups, group_promoter, group_reports
+        )
+        keeps = Keeps(parts.records, self.migrations)
+        self.undos = Undos(
+            records=parts.records,
+            mirrors=self.mirrors,
+            failbacks=failbacks,
+            lifted=parts.lifted,
+            keeps=keeps.keep_ms,
+            tells=keeps.told,
+            claimed=keeps.running,
+            clock=parts.clock,
+        )
+        self.migration_undo = MigrationUndo(
+            records=parts.records, migrations=self.migrations, undos=self.undos, groups=self.groups
         )
         self.migration_rehearsals = MigrationRehearsals(
             records=parts.records, migrations=self.migrations, rehearsals=self.rehearsals
@@ -187,6 +206,7 @@ class ControlService:
         every(_TICK_S, self._sync.run_due, "topic config sync")
         every(LOOK_EVERY_S, self._copy_watch.look, "topics of the copies")
         every(_TICK_S, self.reversals.look, "reverses that follow a promote")
+        every(_TICK_S, self.undos.look, "mirrors back that are kept for an undo")
         every(_TICK_S, self.catch_ups.expire, "catch-up leases")
         every(_TICK_S, self.auto_create.run_due, "auto-create")
         every(_TICK_S, self.acl_sync.run_due, "ACL sync")

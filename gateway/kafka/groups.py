@@ -66,13 +66,25 @@ class MemberView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Subtopology:
+    """A part of a Streams application that runs by itself (KIP-1071). `reads`: sources and topics to repartition;
+    `writes`: topics to repartition that it fills; `changelogs`: of its state. What else it writes no broker knows."""
+
+    name: str
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    changelogs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
     """A group, described. `state` has Kafka's name; `Dead` is a group that does not exist.
 
     `type` is `classic`, `consumer` (KIP-848), `share` (KIP-932) or `streams` (KIP-1071); `protocol_type` is `consumer`
     for consumers of the first two, `connect` and the like for others. `protocol`: of a classic group, the assignor that
     its members agreed on, such as `range`, or `stream` of Kafka Streams. Of a streams group, `topology_epoch`: of its
-    topology; `internal`: topics that the application makes for itself, to repartition and to keep its state.
+    topology; `internal`: topics that the application makes for itself, to repartition and to keep its state;
+    `subtopologies`: its parts.
     """
 
     group: str
@@ -83,6 +95,7 @@ class GroupView:
     topology_epoch: int = -1
     internal: frozenset[str] = frozenset()
     protocol: str = ""
+    subtopologies: tuple[Subtopology, ...] = ()
 
     @property
     def topics(self) -> frozenset[str]:
@@ -286,6 +299,15 @@ async def _describe_streams(cluster: Cluster, group: str, timeout_s: float) -> G
         members=members,
         topology_epoch=-1 if topology is None else topology.epoch,
         internal=internal,
+        subtopologies=tuple(
+            Subtopology(
+                name=one.subtopology_id,
+                reads=frozenset((*one.source_topics, *(info.name for info in one.repartition_source_topics))),
+                writes=frozenset(one.repartition_sink_topics),
+                changelogs=frozenset(info.name for info in one.state_changelog_topics),
+            )
+            for one in subtopologies
+        ),
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict
 from gateway.groups.operations import Groups
 from gateway.migration.pauses import PausesSeen
@@ -87,21 +88,21 @@ class CarryOut:
             await asyncio.sleep(_LOOK_S)
 
     async def _until_over(self, link: str, names: Sequence[str]) -> None:
-        """Raises Conflict when the topics are not STOPPED in the end, or not in time."""
+        """Raises Conflict when the topics are not written on the target in the end, or not in time."""
         deadline = self._clock() + PROMOTE_S
         while True:
-            states = {name: self._mirrors.record(link, name).state for name in names}
-            open_ends = [name for name, state in states.items() if state is MirrorState.PENDING_STOPPED]
+            records = {name: self._mirrors.record(link, name) for name in names}
+            open_ends = [name for name, record in records.items() if record.state is MirrorState.PENDING_STOPPED]
             if not open_ends:
                 break
             if self._clock() >= deadline:
                 raise Conflict(f"mirror topic '{open_ends[0]}' is being promoted for {PROMOTE_S:g} s; it goes on")
             await asyncio.sleep(_LOOK_S)
-        for name, state in states.items():
-            if state is not MirrorState.STOPPED:
-                view = self._mirrors.view(self._mirrors.record(link, name))
+        for name, record in records.items():
+            if not written_on_target(record):  # its mirror back may have begun by now
+                view = self._mirrors.view(record)
                 raise Conflict(
-                    f"the promote ended with '{name}' {state.value}: {view.promote_error or 'no reason told'}"
+                    f"the promote ended with '{name}' {record.state.value}: {view.promote_error or 'no reason told'}"
                 )
 
     def _carried(self, link: str, groups: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import structlog
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.migration.rules.file import FileError, MigrationFile, as_text, of_text
 from gateway.migration.rules.resolve import MigrationPlan, resolve
+from gateway.migration.rules.undo import UndoStanding, standing
 from gateway.migration.rules.world import World
 from gateway.migration.world_reader import WorldReader
 from gateway.operations.records import Records
@@ -35,13 +36,14 @@ _log = structlog.get_logger("lockgate.control")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationView:
     """A migration as shown. `plan`: what is left, as of now. `failures`: what its steps last failed with, by step.
-    `running`: steps that are under way."""
+    `running`: steps that are under way. `undo`: by application, of those that can be taken back, or could."""
 
     record: MigrationRecord
     file: MigrationFile
     plan: MigrationPlan
     failures: Mapping[str, str]
     running: Sequence[str]
+    undo: Mapping[str, UndoStanding]
 
 
 class Migrations:
@@ -97,7 +99,9 @@ class Migrations:
         if old is not None and old.file == text and old.state is MigrationState.RUNNING:
             return old
         made = old or MigrationRecord(name=file.migration, link=file.link, file=text, created_ms=now)
-        running = replace(made, file=text, state=MigrationState.RUNNING, state_since_ms=now, applied_by=by)
+        running = replace(
+            made, file=text, state=MigrationState.RUNNING, state_since_ms=now, applied_by=by, stopped_by=""
+        )
         return running.noted(JournalEntry(now, "APPLIED", by=by, detail=f"{len(file.applications)} application(s)"))
 
     def list(self) -> Sequence[MigrationRecord]:
@@ -162,10 +166,13 @@ class Migrations:
         entry: JournalEntry,
         state: MigrationState | None = None,
         rehearsed: Mapping[str, int] = _NONE,
+        accepted: Mapping[str, int] = _NONE,
+        stopped_by: str = "",
     ) -> MigrationRecord:
         """Note something in the journal, and perhaps go to another state, whatever else was noted meanwhile.
 
-        `rehearsed`: see `MigrationRecord`; of one application.
+        `rehearsed`, `accepted`: see `MigrationRecord`; of one application, of one rule. `stopped_by`: the rule that
+        has it go to that state.
 
         Raises:
             NotFound: it was deleted. Conflict: others change it again and again, or have changed its state.
@@ -174,9 +181,13 @@ class Migrations:
             old = self.record(record.name)
             if state is not None and old.state is not record.state:
                 raise Conflict(f"migration '{record.name}' is {old.state.value} by now")
-            new = replace(old.noted(entry), rehearsed={**old.rehearsed, **rehearsed})
+            new = replace(
+                old.noted(entry),
+                rehearsed={**old.rehearsed, **rehearsed},
+                accepted={**old.accepted, **accepted},
+            )
             if state is not None:
-                new = replace(new, state=state, state_since_ms=entry.at_ms)
+                new = replace(new, state=state, state_since_ms=entry.at_ms, stopped_by=stopped_by)
             try:
                 await self._store.replace(old, new)
             except StoreConflict:
@@ -203,10 +214,13 @@ class Migrations:
 
     async def _view(self, record: MigrationRecord, *, fresh: bool = False) -> MigrationView:
         file = self.file_of(record)
+        plan, world = await self.plan_and_world(file, fresh=fresh)
+        undo = ((one.application.name, standing(one, world)) for one in plan.applications)
         return MigrationView(
             record=record,
             file=file,
-            plan=await self.plan(file, fresh=fresh),
+            plan=plan,
+            undo={name: found for name, found in undo if found is not None},
             failures=dict(self.failures.get(record.name, {})),
             running=sorted(self.running.get(record.name, ())),
         )

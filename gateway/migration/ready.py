@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.access.acl_sync import AclSync
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import ControlError
 from gateway.fleet.views import GatewayView
 from gateway.groups.operations import Groups, MirrorGroupView
@@ -34,6 +35,7 @@ from gateway.operations.records import Records
 from gateway.operations.sources import VIEW_S, SourcesForViews
 from gateway.state.link_config import parse
 from gateway.state.migration_records import MigrationState
+from gateway.state.records import Undo
 from gateway.topics.mirrors import Mirrors, MirrorView
 
 _PARALLEL: Final = 8
@@ -120,7 +122,7 @@ class ReadinessCheck:
         """All that a link mirrors and has not promoted, as one; None when there is nothing. NotFound as `of_file`."""
         self._records.link(name)
         store = self._records.store
-        topics = [one.source_topic for one in store.mirrors.values() if one.link == name and one.state != "STOPPED"]
+        topics = [one.source_topic for one in store.mirrors.values() if one.link == name and not written_on_target(one)]
         groups = [one.source_name for one in store.groups.values() if one.link == name]
         if not topics and not groups:
             return None
@@ -213,6 +215,7 @@ class ReadinessCheck:
             unknown="" if moved is None else moved.unknown,
             set_back=len(view.set_back),
             promote_error=view.promote_error,
+            kept=view.record.cutover.undo is not Undo.NONE and written_on_target(view.record),
         )
 
     async def _group(self, link: str, name: str, topics: Sequence[str]) -> GroupReady:

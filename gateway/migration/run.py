@@ -19,6 +19,7 @@ from gateway.kafka.connection.errors import NetError
 from gateway.migration.carry_out import CarryOut, Done
 from gateway.migration.migrations import Migrations
 from gateway.migration.rules.resolve import ApplicationPlan, MigrationPlan, PlannedStep, StepKind
+from gateway.migration.rules.stop_rules import Fired, fired
 from gateway.operations.records import Records
 from gateway.state.migration_records import JournalEntry, MigrationRecord, MigrationState
 from gateway.state.store import ProducerFenced, StoreError
@@ -33,6 +34,7 @@ AT_ONCE: Final = 8
 _BACKOFF_S: Final = (2.0, 60.0)
 _TROUBLE: Final = (*REFUSALS, NetError, StoreError, TimeoutError, OSError)
 _PROMOTES: Final = (StepKind.PROMOTE_TOPICS, StepKind.PROMOTE_TOGETHER)
+STOPPED_BY_RULE: Final = "STOPPED_BY_RULE"
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -92,7 +94,10 @@ class MigrationRun:
 
     async def _look(self, record: MigrationRecord) -> None:
         file = self._migrations.file_of(record)
-        plan = await self._migrations.plan(file)
+        plan, world = await self._migrations.plan_and_world(file)
+        if not plan.is_done and (rule := fired(file, plan, world, record.accepted)) is not None:
+            await self._stop(record, rule)
+            return
         running = self._migrations.running.setdefault(record.name, set())
         self._tell(record.name, plan)
         if plan.is_done:
@@ -108,6 +113,14 @@ class MigrationRun:
                 continue
             running.add(key)
             self._background.spawn(self._take(record, one, step, key), f"migration {record.name}: {key}")
+
+    async def _stop(self, record: MigrationRecord, rule: Fired) -> None:
+        """Take no further step; who goes on accepts the value."""
+        _log.warning("migration stopped by a rule of its file", migration=record.name, rule=str(rule))
+        entry = JournalEntry(self._records.now_ms(), STOPPED_BY_RULE, detail=str(rule), names=(rule.about,))
+        await self._migrations.change(
+            record, entry, MigrationState.PAUSED, accepted={rule.rule: rule.value}, stopped_by=str(rule)
+        )
 
     def _is_to_be_looked_at(self, name: str) -> bool:
         """The longer nothing happens, the later; at once when a record has changed or a step is over."""

@@ -27,11 +27,14 @@ from gateway.migration.rules.snapshot import (
     MemberSeen,
     NotKnown,
     SourceSnapshot,
+    SubtopologySeen,
     TopicSeen,
     TransactionalIdSeen,
 )
-from gateway.migration.rules.ties import CONNECT
+from gateway.migration.rules.ties import CONNECT, STREAM
+from protocol.consumer_protocol import decode_assignment
 from protocol.errors import MalformedFrame, ProtocolError
+from protocol.streams_protocol import read_by
 
 GROUPS: Final = 5_000
 IDS: Final = 20_000
@@ -238,7 +241,25 @@ def _described(seen: GroupSeen, view: kafka_groups.GroupView) -> GroupSeen:
         read=view.topics,
         by_pattern=any(member.subscribed_regex for member in view.members),
         connectors=frozenset(_connectors(view)) if connect else frozenset(),
+        subtopologies=_subtopologies(view),
     )
+
+
+def _subtopologies(view: kafka_groups.GroupView) -> tuple[SubtopologySeen, ...]:
+    if view.protocol != STREAM:
+        return tuple(
+            SubtopologySeen(name=one.name, reads=one.reads, writes=one.writes, changelogs=one.changelogs)
+            for one in view.subtopologies
+        )
+    reads: dict[int, frozenset[str]] = {}
+    for member in view.members:
+        try:
+            told = read_by(decode_assignment(member.assignment))
+        except MalformedFrame:
+            continue  # of a version that is not known; what the others tell is used
+        for number, topics in told.items():
+            reads[number] = reads.get(number, frozenset()) | topics
+    return tuple(SubtopologySeen(name=str(number), reads=reads[number]) for number in sorted(reads))
 
 
 def _connectors(view: kafka_groups.GroupView) -> Sequence[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import ControlError
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.groups.reports import GroupReports
@@ -17,8 +18,8 @@ from gateway.operations.records import Records
 from gateway.operations.sources import VIEW_S, SourcesForViews
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import UNDER_WAY
-from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord
-from gateway.topics.mirrors import Mirrors
+from gateway.state.records import GroupRecord, LinkRecord, MirrorError, MirrorRecord
+from gateway.topics.mirrors import Mirrors, MirrorView
 
 FRESH_S: Final = 10.0
 """For how long the names of a source count as its names now."""
@@ -106,6 +107,11 @@ class WorldReader:
             lag=None if not lags or None in lags else sum(lag or 0 for lag in lags),
             reverse=mirror.is_reverse or (mirror.created and mirror.state in UNDER_WAY),
             remark=mirror.error_message or view.promote_error or view.waiting_for,
+            written_on_target=written_on_target(mirror),
+            promoted_ms=mirror.cutover.at_ms,
+            late=_late(mirror, view),
+            undo=mirror.cutover.undo,
+            undo_until_ms=mirror.cutover.undo_until_ms,
         )
 
     def _group(self, record: GroupRecord) -> GroupStanding:
@@ -119,4 +125,16 @@ class WorldReader:
             session_timeout_s=max((one.session_timeout_s for one in waiters), default=0.0),
             demoted=record.demoted,
             remark=record.error_message or self._waits_for(link, group),
+            target_lag=self._target_lag(link, group),
         )
+
+    def _target_lag(self, link: str, group: str) -> int | None:
+        lags = self._reports.lags.get((link, group))
+        return None if lags is None or not lags.target else sum(lags.target.values())
+
+
+def _late(mirror: MirrorRecord, view: MirrorView) -> int:
+    """A mirror back that FAILED since somebody wrote to the source tells of one record at least."""
+    seen = sum(view.records_after_cutover.values())
+    diverged = mirror.is_reverse and mirror.error is MirrorError.TARGET_DIVERGED
+    return max(seen, 1) if diverged else seen

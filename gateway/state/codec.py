@@ -5,6 +5,7 @@ two versions of lockgate read each other's records:
 
 * unknown fields are ignored, missing fields get the record's own default;
 * nested values (starts, producers, offsets) are arrays in field order: new fields only at the end;
+* values of a mapping are text, numbers too;
 * the parts of a mirror (its cutover, its failback) are flat: their fields stand beside the mirror's own;
 * a kind this version does not know is skipped (`decode` returns None);
 * `v` is raised only when old readers must not go on; a higher one than `VERSION` is a `StateFormatError`.
@@ -213,12 +214,23 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         item = _reader(get_args(hint)[0])
         return lambda value: tuple(item(each) for each in _expect(list, value))
     if origin is not None and issubclass(origin, Mapping):
-        return lambda value: {name: _expect(str, text) for name, text in _expect(dict, value).items()}
+        read = _read_number if get_args(hint)[1] is int else _read_text
+        return lambda value: {name: read(text) for name, text in _expect(dict, value).items()}
     if issubclass(hint, StrEnum):
         return lambda value: hint(_expect(str, value))
     if is_dataclass(hint) and isinstance(hint, type):
         return lambda value: _build_array(hint, _expect(list, value))
     return lambda value: _expect(hint, value)
+
+
+def _read_text(value: Any) -> str:
+    text: str = _expect(str, value)
+    return text
+
+
+def _read_number(value: Any) -> int:
+    """Numbers of a mapping are kept as text, as all that is in one: older versions read nothing else there."""
+    return int(_read_text(value))
 
 
 def _build_array(kind: type[Any], items: list[Any]) -> Any:

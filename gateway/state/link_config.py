@@ -46,6 +46,9 @@ SCHEMA_IDS = "schema.ids"
 SCHEMA_TRANSLATE = "schema.translate.topic.filters"
 MAX_PREFIX = 12  # Confluent's limit
 MAX_RACK = 255
+MAX_KEEP_MS = 365 * 86_400_000
+_DURATION = re.compile(r"(\d{1,12})(s|m|h|d|)")
+_UNITS_MS: Mapping[str, int] = {"": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]*")
 
 
@@ -102,6 +105,8 @@ class LinkConfig:
     `schema_gate`: what a promote does while ids that records have are not known to the target's registry.
     `schema_translated`: source topics whose mirrors write the ids in their records anew, where `schema_places` says;
     for `schema_wait_ms` milliseconds a partition waits for an id that is not in the id map before its mirror fails.
+    `failback_keep_ms`: for how long after a promote a mirror back is kept that begins by itself, in milliseconds; 0:
+    none begins. It is given as a number, or with a unit: 90s, 30m, 24h, 7d.
     """
 
     ack: Ack = Ack.SOURCE
@@ -145,6 +150,7 @@ class LinkConfig:
     schema_translated: NameFilters = NO_NAMES
     schema_places: tuple[str, ...] = ID_PLACES
     schema_wait_ms: int = 3_600_000
+    failback_keep_ms: int = 0
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -351,6 +357,14 @@ def _integer(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def duration_ms(text: str) -> int:
+    """Milliseconds of a whole number of them, or of one with a unit: 90s, 30m, 24h, 7d. Raises ValueError."""
+    found = _DURATION.fullmatch(text)
+    if not found or (value := int(found[1]) * _UNITS_MS[found[2]]) > MAX_KEEP_MS:
+        raise ValueError(f"{text!r} is not 0, milliseconds or a duration such as 30m, 24h or 7d, at most 365d")
+    return value
+
+
 def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError(f"{text!r} is not true or false")
@@ -419,12 +433,14 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     SCHEMA_TRANSLATE: ("schema_translated", _no_topics, ""),
     "schema.translate.places": ("schema_places", id_places, ",".join(ID_PLACES)),
     "schema.translate.wait.ms": ("schema_wait_ms", _integer(1_000, 604_800_000), "3600000"),
+    "failback.keep.ms": ("failback_keep_ms", duration_ms, "0"),
 }
 
 # Second names: what Confluent calls the option elsewhere, and short ones.
 _SAME_AS: Mapping[str, str] = {
     "cluster.link.prefix": "link.prefix",
     "post.promote.watch": "post.promote.watch.ms",
+    "failback.keep": "failback.keep.ms",
     "offset.sync.enable": "consumer.offset.sync.enable",
     "offset.sync.interval.ms": "consumer.offset.sync.ms",
     "offset.group.filters": "consumer.offset.group.filters",

@@ -44,6 +44,8 @@ class MigrationRecord:
     """One migration. `file`: `migration/rules/file.py` `as_text`. `applied_by`: who applied that file.
 
     `rehearsed`: by application, the wall clock's milliseconds when its promote was rehearsed last.
+    `stopped_by`: the rule of its file that has PAUSED it, with value and bound; ''. `accepted`: by rule, the value with
+    which somebody went on.
     `journal`: oldest first; `journal_dropped`: entries before its first one that are not kept.
     """
 
@@ -57,6 +59,8 @@ class MigrationRecord:
     journal: tuple[JournalEntry, ...] = ()
     journal_dropped: int = 0
     rehearsed: Mapping[str, int] = field(default_factory=dict)
+    stopped_by: str = ""
+    accepted: Mapping[str, int] = field(default_factory=dict)
 
     def noted(self, *entries: JournalEntry) -> MigrationRecord:
         """With these in its journal."""

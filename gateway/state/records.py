@@ -83,6 +83,18 @@ class ThenReverse(StrEnum):
     PAUSE = "pause"
 
 
+class Undo(StrEnum):
+    """Of a promote: whether its mirror back was begun by itself, to be kept for some time.
+
+    OPEN: it was. OVER: its time has come to an end, and with it the mirror back. REFUSED: it could not be begun.
+    """
+
+    NONE = ""
+    OPEN = "open"
+    OVER = "over"
+    REFUSED = "refused"
+
+
 class GroupState(StrEnum):
     """States of a mirror group. ACTIVE = gated on the target while it reads on the source."""
 
@@ -185,8 +197,9 @@ class MirrorCutover:
     it may have records that nobody had seen. `retries_unknown`: partitions whose producers' last batches were not all
     known then: a retry over the failover may be appended once more. `promoted_with`: the mirror topics of the set that
     is being promoted, this one among them, and its groups (`state/promote_sets.py`); empty unless the mirror is
-    PENDING_STOPPED. `then_reverse`: the promote is
-    the first half of a reverse; whoever leads goes on with the second when the topic is STOPPED.
+    PENDING_STOPPED. `then_reverse`: the promote is the first half of a reverse; whoever leads goes on with the second
+    when the topic is STOPPED. `undo`: of the mirror back that begins by itself, `undo_until_ms`: until when it is kept,
+    wall clock; 0 while there is none.
 
     Raises:
         ValueError: it does not say of both logs where they ended, partition by partition.
@@ -202,6 +215,8 @@ class MirrorCutover:
     retries_unknown: tuple[int, ...] = ()
     promoted_with: tuple[str, ...] = ()
     then_reverse: ThenReverse = ThenReverse.NO
+    undo: Undo = Undo.NONE
+    undo_until_ms: int = 0
 
     def __post_init__(self) -> None:
         _both_logs("stopped_at", self.stopped_at, "stopped_copy_at", self.stopped_copy_at)

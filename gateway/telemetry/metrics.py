@@ -152,6 +152,16 @@ _MIRROR: Table[MirrorNumbers] = (
         lambda m: m.reverse,
     ),
     (
+        "lockgate_mirror_undo_until_timestamp_seconds",
+        "Until when the topic's promote can be taken back: its mirror back is kept, and ends then by itself.",
+        lambda m: None if m.undo_until_ms is None else m.undo_until_ms / 1000,
+    ),
+    (
+        "lockgate_mirror_records_at_risk",
+        "Records that the source of a mirror back does not have yet: an undo waits for them.",
+        lambda m: m.at_risk,
+    ),
+    (
         "lockgate_mirror_not_mirrored_records",
         "Records that a failover is known to have left behind on the source.",
         lambda m: m.not_mirrored,

@@ -28,7 +28,8 @@ class LiftedConfigs:
         if not record.restore_configs:
             return
         values, reset = set_back(record.restore_configs)
-        if record.state is MirrorState.PENDING_MIRROR and not record.is_reverse:  # fail back: the copy was the source's
+        home = record.state is MirrorState.PENDING_MIRROR  # fail back: the copy was the source's
+        if record.is_reverse or home:
             link = self._records.link(record.link)
             access, topic = await self._sources.reach(link), record.source_topic
         else:

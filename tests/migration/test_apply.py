@@ -44,6 +44,7 @@ def test_from_one_file_over_a_kill(tmp_path: Path, source: DevCluster, target: D
     file: dict[str, Any] = {
         "migration": topic,
         "link": link,
+        "failback_keep": "0",
         "applications": [
             {"name": "plain", "topics": [plain], "groups": [reader], "options": {"idle_groups": True}},
             {"name": "ctp", "topics": [topic, sink], "groups": [app], "together": True, "after": ["plain"]},

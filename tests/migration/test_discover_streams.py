@@ -33,10 +33,16 @@ def test_a_streams_application(tmp_path: Path, source: DevCluster, target: DevCl
                 return log_ends(source.bootstrap, sink, 1)[0] > 0
 
             wait_until(counts, 180.0, what="the first counts")
-            found = set_of(discovered(gateway, link), app)
+            whole = discovered(gateway, link)
+            found = set_of(whole, app)
     assert found["kind"] == "STREAMS"
     assert found["groups"] == [app]
     assert found["topics"] == sorted([topic, sink, f"{app}-words-repartition", f"{app}-counts-changelog"])
+    (group,) = [one for one in whole["groups"] if one["name"] == app]
+    assert group["member_count"] == len(group["members"]) > 0
+    assert all(one["client_id"].startswith(app) and one["address"] for one in group["members"])
+    reads = [one["reads"] for one in group["subtopologies"]]
+    assert sorted(reads) == sorted([[topic], [f"{app}-words-repartition"]])
     assert found["transactional_ids"]
     assert all(name.startswith(f"{app}-") for name in found["transactional_ids"])
     whys = {tie["why"] for tie in found["ties"] if tie["binds"]}

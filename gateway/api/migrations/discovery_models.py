@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
 from gateway.migration.rules.draft import draft, draft_yaml
 from gateway.migration.rules.picture import svg
 from gateway.migration.rules.sets import Discovered, Found, SetKind
-from gateway.migration.rules.snapshot import NotKnown
+from gateway.migration.rules.snapshot import GroupSeen, NotKnown
 from gateway.migration.rules.ties import Kind, Node, Tie, Why
+
+MEMBERS: Final = 1_000
+"""Of a group that are named."""
 
 
 class NodeData(BaseModel):
@@ -75,6 +78,55 @@ class SetData(BaseModel):
         )
 
 
+class DiscoveredMember(BaseModel):
+    """A member of a group. `instance_id`: of a static one, else ''."""
+
+    client_id: str
+    address: str
+    instance_id: str
+
+
+class DiscoveredSubtopology(BaseModel):
+    """A part of a Streams application. `writes`, `changelogs`: told of streams groups (KIP-1071) only."""
+
+    name: str
+    reads: list[str]
+    writes: list[str]
+    changelogs: list[str]
+
+
+class DiscoveredGroup(BaseModel):
+    """A group with its members, as its coordinator names them."""
+
+    name: str
+    type: str
+    member_count: int
+    members: list[DiscoveredMember] = Field(description=f"At most {MEMBERS}.")
+    subtopologies: list[DiscoveredSubtopology] = Field(description="Of a Streams application.")
+
+    @classmethod
+    def of(cls, group: GroupSeen) -> DiscoveredGroup:
+        """From discovery's."""
+        return cls(
+            name=group.name,
+            type=group.type,
+            member_count=len(group.members),
+            members=[
+                DiscoveredMember(client_id=one.client_id, address=one.host.lstrip("/"), instance_id=one.instance_id)
+                for one in group.members[:MEMBERS]
+            ],
+            subtopologies=[
+                DiscoveredSubtopology(
+                    name=one.name,
+                    reads=sorted(one.reads),
+                    writes=sorted(one.writes),
+                    changelogs=sorted(one.changelogs),
+                )
+                for one in group.subtopologies
+            ],
+        )
+
+
 class NotKnownData(BaseModel):
     """What could not be seen, and how to tell it."""
 
@@ -96,6 +148,7 @@ class DiscoveryData(BaseModel):
     time_ms: int
     sets: list[SetData] = Field(description="In an order in which they can go.")
     across: list[TieData] = Field(description="Ties between sets; none of them binds.")
+    groups: list[DiscoveredGroup] = Field(description="Of the sets, with their members, clients and addresses.")
     not_known: list[NotKnownData]
     file: str = Field(description="A draft of the migration file, as YAML; empty when there is nothing to move.")
     svg: str = Field(description="The picture, when it was asked for.")
@@ -110,6 +163,7 @@ class DiscoveryData(BaseModel):
             time_ms=found.at_ms,
             sets=[SetData.of(one) for one in found.sets],
             across=[TieData.of(tie) for tie in found.across],
+            groups=[DiscoveredGroup.of(one) for one in found.groups],
             not_known=[NotKnownData.of(one) for one in found.not_known],
             file="" if file is None else draft_yaml(found, file),
             svg=svg(found) if picture else "",

@@ -9,6 +9,8 @@ from pydantic import BaseModel, Field
 from gateway.migration.migrations import MigrationView
 from gateway.migration.rules.file import Until, plain
 from gateway.migration.rules.resolve import ApplicationPlan, PlannedStep, Stage, StepKind
+from gateway.migration.rules.undo import UndoStanding
+from gateway.migration.undo import Undone
 from gateway.state.migration_records import JournalEntry, MigrationRecord, MigrationState
 
 
@@ -26,6 +28,31 @@ class StepData(BaseModel):
         return cls(kind=step.kind, topics=list(step.topics), groups=list(step.groups), waits_for=step.waits_for)
 
 
+class UndoStandingData(BaseModel):
+    """Whether the promotes of an application can be taken back."""
+
+    promoted: int = Field(description="Topics that are written on the target.")
+    open: int = Field(description="Topics of them that are mirrored back, so that they can go home.")
+    over: int = Field(description="Topics whose time is over.")
+    refused: int = Field(description="Topics that could not be mirrored back.")
+    until_time_ms: int | None = Field(
+        description="Until when, the first of them; null: without an end, or none is open."
+    )
+    records_at_risk: int | None = Field(description="Records that the source does not have yet; null: not known.")
+
+    @classmethod
+    def of(cls, found: UndoStanding) -> UndoStandingData:
+        """From the view."""
+        return cls(
+            promoted=found.promoted,
+            open=found.open,
+            over=found.over,
+            refused=found.refused,
+            until_time_ms=found.until_ms or None,
+            records_at_risk=found.at_risk,
+        )
+
+
 class ApplicationData(BaseModel):
     """One application, as of now."""
 
@@ -38,9 +65,12 @@ class ApplicationData(BaseModel):
     steps: list[StepData] = Field(description="What is left, up to `until`.")
     steps_beyond: int = Field(description="How many steps would be left beyond that.")
     problems: list[str] = Field(description="What only a person can mend.")
+    undo: UndoStandingData | None = Field(
+        default=None, description="Null: nothing is promoted, or no undo was asked for."
+    )
 
     @classmethod
-    def of(cls, plan: ApplicationPlan) -> ApplicationData:
+    def of(cls, plan: ApplicationPlan, undo: UndoStanding | None) -> ApplicationData:
         """From the plan."""
         return cls(
             name=plan.application.name,
@@ -52,6 +82,7 @@ class ApplicationData(BaseModel):
             steps=[StepData.of(step) for step in plan.steps],
             steps_beyond=plan.beyond,
             problems=list(plan.problems),
+            undo=None if undo is None else UndoStandingData.of(undo),
         )
 
 
@@ -87,6 +118,7 @@ class MigrationData(BaseModel):
     migration: str
     link_name: str
     state: MigrationState
+    stopped_by: str = Field(default="", description="The rule of its file that has PAUSED it, with value and bound.")
     state_time_ms: int
     created_time_ms: int
     applied_by: str
@@ -107,17 +139,40 @@ class MigrationData(BaseModel):
             migration=record.name,
             link_name=record.link,
             state=record.state,
+            stopped_by=record.stopped_by,
             state_time_ms=record.state_since_ms,
             created_time_ms=record.created_ms,
             applied_by=record.applied_by,
             done=view.plan.is_done,
             problems=list(view.plan.problems),
-            applications=[ApplicationData.of(one) for one in view.plan.applications],
+            applications=[
+                ApplicationData.of(one, view.undo.get(one.application.name)) for one in view.plan.applications
+            ],
             running=list(view.running),
             failures=dict(view.failures),
             journal=[JournalData.of(entry) for entry in record.journal],
             journal_dropped=record.journal_dropped,
             file=plain(view.file),
+        )
+
+
+class MigrationUndoData(BaseModel):
+    """What goes home of a migration, or would, by names of the target; topics go on behind the answer."""
+
+    kind: Literal["LockgateMigrationUndo"] = "LockgateMigrationUndo"
+    link_name: str
+    mirror_topic_names: list[str]
+    groups: list[str] = Field(description="Groups that are demoted, before the topics.")
+    migration: MigrationData
+
+    @classmethod
+    def of(cls, done: Undone) -> MigrationUndoData:
+        """From what was begun."""
+        return cls(
+            link_name=done.view.record.link,
+            mirror_topic_names=list(done.home.topics),
+            groups=list(done.home.groups),
+            migration=MigrationData.of(done.view),
         )
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 
 from gateway.api.access.roles import CALLER, NOBODY, Caller
 from gateway.api.migrations.discovery_models import DiscoveryData
-from gateway.api.migrations.migration_models import MigrationData, MigrationItem, MigrationList
+from gateway.api.migrations.migration_models import MigrationData, MigrationItem, MigrationList, MigrationUndoData
 from gateway.api.migrations.readiness_models import ReadinessData
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
@@ -17,6 +17,7 @@ from gateway.errors import BadRequest
 from gateway.migration.rules.file import MigrationFile
 
 OneApplication = Annotated[str, Query(description="Only this application.")]
+WithGroups = Annotated[bool, Query(description="Demote groups that only read, too.")]
 Picture = Annotated[bool, Query(description="With the picture, as SVG.")]
 
 
@@ -100,6 +101,18 @@ def router(plane: Plane) -> APIRouter:
                 for one in done
             ],
         )
+
+    @routes.post("/v3/migrations/{migration}:undo", status_code=202, summary="Take the promotes of a migration back")
+    async def undo(
+        migration: str,
+        request: Request,
+        application: OneApplication = "",
+        groups: WithGroups = False,
+        validate_only: ValidateOnly = False,
+    ) -> MigrationUndoData:
+        service, by = plane().migration_undo, _asks(request)
+        done = await service.undo(migration, application, by, with_groups=groups, validate_only=validate_only)
+        return MigrationUndoData.of(done)
 
     @routes.delete("/v3/migrations/{migration}", status_code=204, summary="Forget a migration with its journal")
     async def delete(migration: str, validate_only: ValidateOnly = False) -> None:

@@ -85,6 +85,13 @@ def batch_router(plane: Plane) -> APIRouter:
 
     _add_reverses(routes, plane, views)
 
+    @routes.post(
+        ":undo", status_code=202, summary="Take promotes back: topics that are mirrored back go home as one set"
+    )
+    async def undo_all(link: str, body: MirrorNames, validate_only: ValidateOnly = False) -> MirrorList:
+        found = await plane().undos.undo(link, body.mirror_topic_names, validate_only=validate_only)
+        return MirrorList(data=[MirrorData.of(view) for view in found])
+
     @routes.post(":failover", summary="Write topics on the target at once, whatever the source does")
     async def failover_all(
         link: str, body: MirrorNames, validate_only: ValidateOnly = False

@@ -12,12 +12,13 @@ from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import BadRequest
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.provenance import Provenance
-from gateway.state.records import MirrorDirection, Upstream
+from gateway.state.records import MirrorDirection, MirrorState, Undo, Upstream
 from gateway.topics.catch_up import CatchUp
 from gateway.topics.clients_not_migrated import ClientsNotMigrated
 from gateway.topics.mirrors import MirrorView
 from gateway.topics.plan import Wanted
 from gateway.topics.rules import start_point
+from gateway.topics.rules.at_risk import records_at_risk
 
 CATCHING_UP = "CATCHING_UP"
 
@@ -196,6 +197,33 @@ class ProvenanceData(BaseModel):
         )
 
 
+class UndoData(BaseModel):
+    """Of a promote: whether it can be taken back, by a mirror back that was begun by itself.
+
+    `state`: `open`; `over`: its time is; `ended`: by somebody, before that; `refused`: it could not be begun, see the
+    transition errors.
+    """
+
+    state: str
+    until_time_ms: int = Field(description="Until when the mirror back is kept, or was to be; wall clock.")
+    records_at_risk: int | None = Field(
+        description="Records of the target that the source does not have yet; null: not known, or not mirrored back."
+    )
+
+    @classmethod
+    def of(cls, view: MirrorView) -> UndoData | None:
+        """From the view; None where there is none."""
+        cutover = view.record.cutover
+        if cutover.undo is Undo.NONE:
+            return None
+        ended = cutover.undo is Undo.OPEN and view.record.state is MirrorState.STOPPED
+        return cls(
+            state="ended" if ended else cutover.undo.value,
+            until_time_ms=cutover.undo_until_ms,
+            records_at_risk=records_at_risk(view.record, view.partitions),
+        )
+
+
 class MirrorData(BaseModel):
     """A mirror topic. `promote_error`: why the last promote did not end in STOPPED. `clients_not_migrated` in describe.
 
@@ -250,6 +278,9 @@ class MirrorData(BaseModel):
     )
     paused_by_link: bool = Field(default=False, description="Its link is paused, and so it is.")
     provenance: ProvenanceData | None = None
+    undo: UndoData | None = Field(
+        default=None, description="Whether its promote can be taken back; null: not asked for."
+    )
     unresolved_schema_ids: list[int] = Field(
         default_factory=list,
         description="Ids that its records have, and that the target's schema registry, or the id map, does not know.",
@@ -308,6 +339,7 @@ class MirrorData(BaseModel):
             if transition_errors
             else None,
             provenance=None if view.provenance is None else ProvenanceData.of(view.provenance),
+            undo=UndoData.of(view),
         )
 
 

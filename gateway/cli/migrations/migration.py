@@ -69,10 +69,34 @@ def _show(answer: Any) -> None:
         )
         if len(binding) > _SHOWN:
             typer.echo(f"  and {len(binding) - _SHOWN} more ties: --output json")
+    _groups(answer["groups"])
     if answer["not_known"]:
         typer.echo("")
         table(
             ["Not known", "How to tell it"], ([one["what"], one["how_to_tell"]] for one in answer["not_known"][:_SHOWN])
+        )
+
+
+def _groups(groups: list[Any]) -> None:
+    """Who is in them, and the parts of Streams applications."""
+    members = [(group["name"], one) for group in groups for one in group["members"]]
+    if members:
+        typer.echo("")
+        table(
+            ["Group", "Client id", "Address", "Instance id"],
+            ([name, one["client_id"], one["address"], one["instance_id"]] for name, one in members[:_SHOWN]),
+        )
+        if (count := sum(group["member_count"] for group in groups)) > _SHOWN:
+            typer.echo(f"  and {count - _SHOWN} more members: --output json")
+    parts = [(group["name"], one) for group in groups for one in group["subtopologies"]]
+    if parts:
+        typer.echo("")
+        table(
+            ["Group", "Subtopology", "Reads", "Writes", "Changelogs"],
+            (
+                [name, one["name"], _few(one["reads"]), _few(one["writes"]), _few(one["changelogs"])]
+                for name, one in parts[:_SHOWN]
+            ),
         )
 
 

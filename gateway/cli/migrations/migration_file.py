@@ -13,6 +13,7 @@ from rich.text import Text
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
+from gateway.cli.migrations.migration_undo import NameOrFile, is_file, undo_migration, undo_told
 from gateway.cli.mirrors.mirror_common import end
 from gateway.cli.output import Format, Output, console, dump, facts, since, table
 from gateway.cli.rehearsal import migration_rehearsed
@@ -44,6 +45,7 @@ def register(app: ApiTyper) -> None:
     app.command("status")(status)
     app.command("ready")(ready)
     app.command("rehearse")(rehearse)
+    app.command("undo")(undo)
     app.command("pause")(pause)
     app.command("resume")(resume)
     app.command("abort")(abort)
@@ -143,7 +145,8 @@ def status(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) ->
         [
             ("Migration", answer["migration"]),
             ("Link", answer["link_name"]),
-            ("State", answer["state"]),
+            ("State", f"{answer['state']} (STOPPED_BY_RULE)" if answer.get("stopped_by") else answer["state"]),
+            ("Stopped by", answer.get("stopped_by", "")),
             ("Since", since(answer["state_time_ms"])),
             ("Applied by", answer["applied_by"]),
             ("Under way", "; ".join(answer["running"])),
@@ -152,9 +155,16 @@ def status(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) ->
     )
     typer.echo("")
     table(
-        ["Application", "Stage", "Until", "Left#", "Waits for"],
+        ["Application", "Stage", "Until", "Left#", "Waits for", "Undo"],
         (
-            [one["name"], one["stage"], one["until"], len(one["steps"]), _waits(one, answer["failures"])]
+            [
+                one["name"],
+                one["stage"],
+                one["until"],
+                len(one["steps"]),
+                _waits(one, answer["failures"]),
+                undo_told(one.get("undo")),
+            ]
             for one in answer["applications"]
         ),
     )
@@ -236,6 +246,26 @@ def rehearse(
     query += ["validate_only=true"] if dry_run else []
     path = f"{_path(name)}:rehearse" + (f"?{'&'.join(query)}" if query else "")
     migration_rehearsed(ask(url, lambda api: api.post(path)), output, dry_run=dry_run)
+
+
+def undo(
+    name: NameOrFile,
+    application: Annotated[str, typer.Option("--application", help="Only this one.")] = "",
+    groups: Annotated[
+        bool, typer.Option("--groups", help="Demote groups that only read, too: their members go to the source.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end.")] = True,
+    dry_run: DryRun = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Take the promotes of a migration back, as one set: its topics are written on the source again.
+
+    It is possible while they are mirrored back: `migration status` says until when, and what is at risk. The migration
+    is PAUSED then.
+    """
+    migration = read_file(Path(name)).migration if is_file(name) else name
+    undo_migration(migration, application, output, url, groups=groups, wait=wait, dry_run=dry_run)
 
 
 def pause(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:

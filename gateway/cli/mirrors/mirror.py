@@ -27,6 +27,7 @@ from gateway.cli.mirrors.mirror_shown import (
     create_plans,
     promote_plan,
     transition_errors,
+    undo_told,
     wanted,
     written_anew,
 )
@@ -144,6 +145,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Direction", _direction(mirror["mirror_direction"])),
             ("Catch-up", _catch_up(mirror["catch_up"])),
             ("Since", since(mirror["state_time_ms"])),
+            ("Undo", undo_told(mirror.get("undo"))),
             ("Error", error + mirror["error_message"]),
             ("Way out", "`lockgate mirror repair` says what it can do" if mirror["mirror_status"] == "FAILED" else ""),
             ("Waits for", mirror["waiting_for"]),
@@ -292,7 +294,7 @@ def _direction(direction: str) -> str:
 def _is_promoted(mirror: Any, to_source: set[str]) -> bool:
     if mirror["mirror_topic_name"] in to_source:
         return bool(mirror["mirror_direction"] == "FORWARD" and mirror["mirror_status"] != "FAILED")
-    return bool(mirror["mirror_status"] == "STOPPED")
+    return bool(mirror["mirror_status"] == "STOPPED" or mirror["mirror_direction"] == "REVERSE")
 
 
 def _late(late: dict[str, int]) -> str:

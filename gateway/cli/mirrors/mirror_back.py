@@ -9,6 +9,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
 from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirrors.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
+from gateway.cli.mirrors.mirror_shown import undo_told
 from gateway.cli.output import Format, Output, dump
 from gateway.cli.waiting import until_done, until_reversed
 
@@ -27,6 +28,7 @@ def register(app: typer.Typer) -> None:
     app.command("reverse")(reverse)
     app.command("reverse-and-start-mirror")(reverse_and_start)
     app.command("reverse-and-pause-mirror")(reverse_and_pause)
+    app.command("undo")(undo)
     app.command("failover")(failover)
     app.command("truncate-and-restore")(restore)
 
@@ -98,6 +100,39 @@ def _reverse_plans(plans: list[Any], output: Output) -> None:
                 first = "promote and then " if plan["promoted_first"] else ""
                 typer.echo(f"would {first}reverse {plan['mirror_topic_name']}")
     end(list(dict.fromkeys(line for plan in plans for line in plan["blockers"])))
+
+
+def undo(
+    topics: Topics,
+    link: Link,
+    wait: Wait = True,
+    dry_run: DryRun = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Take the promote of topics back, as one set: they are written on the source again. Clients go on.
+
+    It is possible while they are mirrored back: `mirror describe` says until when, and how many records are at risk.
+    """
+    api, names = Api(url), list(dict.fromkeys(topics))
+    path = f"{mirror_path(link)}:undo"
+    if dry_run:
+        plan = _post(api, f"{path}?validate_only=true", names)
+        if output is not Output.TABLE:
+            dump({"data": plan}, output)
+            return
+        for mirror in plan:
+            typer.echo(
+                f"would undo the promote of {mirror['mirror_topic_name']}: {undo_told(mirror['undo']) or 'no end'}"
+            )
+        return
+    done = _post(api, path, names)
+    if wait:
+        done = until_done(api, mirror_path(link), names, "going home")
+    home = [m for m in done if not wait or (m["mirror_direction"] == "FORWARD" and m["mirror_status"] != "FAILED")]
+    results("undone" if wait else "undoing", done if output is not Output.TABLE else home, output)
+    left = [m for m in done if m not in home]
+    end([f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in left])
 
 
 def failover(

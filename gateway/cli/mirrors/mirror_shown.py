@@ -79,6 +79,27 @@ def _shown(plan: Any) -> None:
         typer.echo("nothing blocks the promote")
 
 
+def undo_told(undo: Any) -> str:
+    """Until when a promote can be taken back, and what is at risk until then; '' where nothing of it was asked for."""
+    if not undo:
+        return ""
+    until, risk = since(undo["until_time_ms"]), undo["records_at_risk"]
+    if undo["state"] == "open":
+        return (
+            f"until {until}; "
+            + ("it is not known how many records are" if risk is None else records(risk))
+            + " at risk"
+        )
+    if undo["state"] == "ended":
+        return "ended by somebody: there is no mirror back"
+    return f"over since {until}" if undo["state"] == "over" else "could not be begun: see the transition errors"
+
+
+def records(count: int) -> str:
+    """So many, in words."""
+    return f"{count} record" if count == 1 else f"{count} records"
+
+
 def asked_for(mirror: Any) -> list[tuple[str, str]]:
     """The facts of `describe` that were said at create, and what became of configs."""
     on_target = mirror["configs_on_target"] or {}

@@ -81,8 +81,12 @@ class Failbacks:
 
     # -- reverse -----------------------------------------------------------------------------------------------
 
-    async def reverse(self, link: str, topics: Sequence[str], *, pause: bool = False) -> Sequence[MirrorRecord]:
+    async def reverse(
+        self, link: str, topics: Sequence[str], *, pause: bool = False, undo_until_ms: int = 0
+    ) -> Sequence[MirrorRecord]:
         """Begin to mirror STOPPED topics back to the source; it goes on after this returns.
+
+        `undo_until_ms`: it is kept until then, and ends by itself (`undo.py`); 0: somebody has asked for it.
 
         Raises:
             BadRequest, NotFound, WrongState: nothing was changed.
@@ -96,7 +100,7 @@ class Failbacks:
             await self._set_back(record)
         await self._require_alike(records)
         for name in names:
-            asked = partial(begun, then_pause=pause)
+            asked = partial(begun, then_pause=pause, undo_until_ms=undo_until_ms)
             await self._records.change(link, name, MirrorOperation.REVERSE, asked, error_message="")
             self._runs.go_on(link, name)
         return [self._records.mirror(link, name) for name in names]

@@ -12,13 +12,27 @@ from gateway.mirror.offset_map.rules.periods import remembered
 from gateway.operations.records import Records
 from gateway.state.mirror_states import MirrorOperation, WrongState, apply
 from gateway.state.per_partition import grown, stopped
-from gateway.state.records import MirrorCutover, MirrorError, MirrorRecord, SequenceRecord
+from gateway.state.records import MirrorCutover, MirrorError, MirrorRecord, SequenceRecord, Undo
 from gateway.transport.locks import KeyedLocks
 
 
-def begun(record: MirrorRecord, *, then_pause: bool = False) -> MirrorRecord:
-    """Nothing of the failback destination is kept; `then_pause`: the mirror is to be PAUSED once it has begun."""
+def begun(record: MirrorRecord, *, then_pause: bool = False, undo_until_ms: int = 0) -> MirrorRecord:
+    """Nothing of the failback destination is kept; `then_pause`: the mirror is to be PAUSED once it has begun.
+
+    `undo_until_ms`: it begins by itself, to be kept until then.
+    """
+    if undo_until_ms:
+        record = replace(record, cutover=replace(record.cutover, undo=Undo.OPEN, undo_until_ms=undo_until_ms))
     return replace(record, failback=replace(record.failback, then_pause=then_pause, recreate={}))
+
+
+def not_begun(record: MirrorRecord, *, again: bool) -> MirrorRecord:
+    """The record of a reverse that was given up. One that had begun by itself is begun `again` later, or refused."""
+    record = nothing_kept(record)
+    if record.cutover.undo is not Undo.OPEN:
+        return record
+    undo, until_ms = (Undo.NONE, 0) if again else (Undo.REFUSED, record.cutover.undo_until_ms)
+    return replace(record, cutover=replace(record.cutover, undo=undo, undo_until_ms=until_ms))
 
 
 def nothing_kept(record: MirrorRecord) -> MirrorRecord:

@@ -19,7 +19,7 @@ from gateway.cutover.failback.copy_setup import (
     prepare_copy,
 )
 from gateway.cutover.failback.destination import FailbackDestinations
-from gateway.cutover.failback.records import begun, nothing_kept, store_recreated, synchronized
+from gateway.cutover.failback.records import begun, not_begun, store_recreated, synchronized
 from gateway.cutover.failback.rules.failback import LOOK_AGAIN_S, next_step
 from gateway.cutover.failback.rules.snapshot import (
     FailbackDestination,
@@ -238,8 +238,13 @@ class FailbackRun:
 
     async def _abort(self, step: FailbackStep) -> None:
         def aborted(record: MirrorRecord) -> MirrorRecord:
+            again = self._unreachable_since is not None
             return with_error(
-                nothing_kept(record), MirrorOperation.REVERSE, step.reason, self._tools.records.now_ms(), self._code()
+                not_begun(record, again=again),
+                MirrorOperation.REVERSE,
+                step.reason,
+                self._tools.records.now_ms(),
+                self._code(),
             )
 
         await self._change(MirrorOperation.ABORT_REVERSE, aborted, error_message=step.reason)

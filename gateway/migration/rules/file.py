@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gateway.kafka.rules.names import bad_name
+from gateway.state.link_config import duration_ms
 from gateway.validation import one_line
 
 APPLICATIONS: Final = 2_000
@@ -151,12 +152,52 @@ class Application(Part):
         return self
 
 
+class StopWhen(Part):
+    """Bounds of what is promoted; one that is exceeded stops the migration. Not named: not looked at."""
+
+    target_lag: int | None = Field(
+        default=None, ge=0, description="Records that a group of a promoted application is behind on the target."
+    )
+    late_writes: int | None = Field(
+        default=None, ge=0, description="Records that came to the source behind cutovers, beside the gateway; in all."
+    )
+
+
 class MigrationFile(Part):
     """A migration."""
 
     migration: str = Field(description="Its name.")
     link: str = Field(description="The link whose source is migrated; it exists already.")
     applications: list[Application] = Field(min_length=1, max_length=APPLICATIONS)
+    failback_keep: str = Field(
+        default="24h",
+        description="For how long after its promote a topic can be taken back: 30m, 24h, 7d; 0: not by itself.",
+    )
+
+    waves: Annotated[int, Field(ge=1, le=APPLICATIONS)] | list[list[str]] = Field(
+        default=1,
+        description="Promotes go in so many waves; or lists of applications, a wave each, those that are in none last.",
+    )
+    wave_rest: str = Field(default="0", description="How long it rests between two waves: 30m, 24h, 7d.")
+    stop_when: StopWhen = StopWhen()
+
+    @property
+    def wave_rest_s(self) -> float:
+        """`wave_rest` in seconds."""
+        return duration_ms(self.wave_rest) / 1000
+
+    @property
+    def keep_ms(self) -> int:
+        """`failback_keep` in milliseconds."""
+        return duration_ms(self.failback_keep)
+
+    @field_validator("failback_keep", "wave_rest", mode="before")
+    @classmethod
+    def _as_text(cls, keep: Any) -> Any:
+        text = str(keep) if isinstance(keep, int) and not isinstance(keep, bool) else keep
+        if isinstance(text, str):
+            duration_ms(text)
+        return text
 
     @field_validator("migration")
     @classmethod
@@ -173,6 +214,7 @@ class MigrationFile(Part):
             raise ValueError(f"two applications are named '{twice[0]}'")
         _named_once(self.applications)
         ordered(self.applications)
+        _waves_fit(self)
         return self
 
 
@@ -184,6 +226,27 @@ def _named_once(applications: Iterable[Application]) -> None:
                 owner = seen.setdefault((kind, name), one.name)
                 if owner != one.name:
                     raise ValueError(f"{kind} '{name}' is in the applications '{owner}' and '{one.name}'")
+
+
+def _waves_fit(file: MigrationFile) -> None:
+    if isinstance(file.waves, int):
+        return
+    names = {one.name for one in file.applications}
+    at: dict[str, int] = {}
+    for number, wave in enumerate(file.waves):
+        if not wave:
+            raise ValueError(f"waves: wave {number + 1} names no application")
+        for name in wave:
+            if name not in names:
+                raise ValueError(f"waves: wave {number + 1} names '{name}', which is no application of the file")
+            if name in at:
+                raise ValueError(f"waves: application '{name}' is named twice")
+            at[name] = number
+    last = len(file.waves)
+    for one in file.applications:
+        late = [name for name in one.after if at.get(name, last) > at.get(one.name, last)]
+        if late:
+            raise ValueError(f"waves: application '{one.name}' goes after '{late[0]}', which is in a later wave")
 
 
 def ordered(applications: Sequence[Application]) -> list[Application]:

@@ -95,7 +95,8 @@ class TopicReady:
     """A topic, by its name on the source. `state`: of its mirror, None where there is none. `lag`: records, and
     `lag_before` a few minutes ago; None while they are not known. `bypassed_now`, `bypassed_hour`: records of the last
     minute and hour that came beside the gateway. `after_cutover`: records that came to the source behind the cutover.
-    `readers`: who reads it on the source; None when that is not told, for the reason in `unknown`."""
+    `readers`: who reads it on the source; None when that is not told, for the reason in `unknown`. `kept`: it is
+    promoted, and mirrored back for an undo."""
 
     name: str
     state: MirrorState | None = None
@@ -109,11 +110,12 @@ class TopicReady:
     unknown: str = ""
     set_back: int = 0
     promote_error: str = ""
+    kept: bool = False
 
     @property
     def is_promoted(self) -> bool:
         """The target is written."""
-        return self.state is MirrorState.STOPPED
+        return self.state is MirrorState.STOPPED or self.kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.migration.rules.resolve import ApplicationPlan, MigrationPlan
 from gateway.state.migration_records import JournalEntry, MigrationRecord
 from gateway.state.records import Cutover, GroupRecord, MirrorRecord, MirrorState
@@ -102,11 +103,13 @@ def _topic(scene: ReportScene, name: str, mirror: MirrorRecord | None) -> dict[s
         "partitions": len(mirror.starts),
         "starts": [one.source_start for one in mirror.starts],
         "failback_epoch": mirror.failback.epoch,
-        "cutover_time": stamp(mirror.cutover.at_ms) if mirror.state is MirrorState.STOPPED else None,
+        "cutover_time": stamp(mirror.cutover.at_ms) if written_on_target(mirror) else None,
         "cutovers": [{"source_ends": list(one.source), "target_ends": list(one.target)} for one in cutovers],
         "records_lost_before_mirrored": sum(one.count for one in mirror.lost),
         "records_left_behind": sum(count for count in mirror.cutover.not_mirrored if count > 0),
         "records_after_cutover": scene.records_after_cutover.get(name, 0),
+        "undo": mirror.cutover.undo.value or None,
+        "undo_until": stamp(mirror.cutover.undo_until_ms),
         "error": mirror.error_message,
     }
 

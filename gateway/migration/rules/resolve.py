@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.kafka.rules.names import is_internal
-from gateway.migration.rules.file import Application, MigrationFile, Until, matches, ordered
+from gateway.migration.rules.file import Application, MigrationFile, Until, matches
+from gateway.migration.rules.waves import wave_waits, waves_of
 from gateway.migration.rules.windows import is_open, next_opening
 from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
 from gateway.state.records import GroupState, MirrorState
@@ -93,10 +94,18 @@ def resolve(file: MigrationFile, world: World) -> MigrationPlan:
     if not world.link_there:
         return MigrationPlan(applications=(), problems=(f"link '{file.link}' does not exist: lockgate link create",))
     plans: dict[str, ApplicationPlan] = {}
-    owners = _Owners(file, world)
-    for application in ordered(file.applications):
-        unfinished = [name for name in application.after if _is_behind(plans[name])]
-        plans[application.name] = _Resolver(file.link, application, world, owners, unfinished).plan()
+    owners, waves = _Owners(file, world), waves_of(file)
+    over_ms = 0
+    for index, wave in enumerate(waves):
+        behind = {name: _is_behind(plan) for name, plan in plans.items()}
+        waits = wave_waits(index, waves, behind, over_ms, file.wave_rest_s, world)
+        for application in wave:
+            unfinished = [name for name in application.after if _is_behind(plans[name])]
+            resolver = _Resolver(file.link, application, world, owners, unfinished, waits)
+            plan = plans[application.name] = resolver.plan()
+            over_ms = max(
+                over_ms, *(world.mirrors[name].promoted_ms for name in plan.topics if name in world.mirrors), 0
+            )
     problems = [world.source_trouble] if world.source_topics is None and _asks_the_source(file, world) else []
     return MigrationPlan(applications=tuple(plans[one.name] for one in file.applications), problems=tuple(problems))
 
@@ -154,6 +163,7 @@ class _Resolver:
     world: World
     owners: _Owners
     unfinished: Sequence[str]
+    wave_waits: str = ""
     problems: list[str] = field(default_factory=list)
 
     def plan(self) -> ApplicationPlan:
@@ -202,6 +212,8 @@ class _Resolver:
                 continue
             if mirror.link != self.link:
                 yield f"topic '{name}' is a mirror topic of link '{mirror.link}' already"
+            elif mirror.kept:
+                continue  # promoted; what becomes of its undo is shown elsewhere
             elif mirror.state is MirrorState.FAILED:
                 yield f"mirror topic '{mirror.mirror_topic}' has FAILED ({mirror.remark}): lockgate mirror repair"
             elif mirror.reverse:
@@ -286,6 +298,8 @@ class _Resolver:
             return ""
         if self.unfinished:
             return f"application '{self.unfinished[0]}' goes first"
+        if self.wave_waits:
+            return self.wave_waits
         opening = next_opening(application.windows, world.now)
         if not is_open(application.windows, world.now):
             return (

@@ -21,7 +21,7 @@ from typing import Final
 
 from gateway.kafka.rules.names import is_internal
 from gateway.migration.rules.left_open import left_open
-from gateway.migration.rules.snapshot import NotKnown, SourceSnapshot
+from gateway.migration.rules.snapshot import GroupSeen, NotKnown, SourceSnapshot
 from gateway.migration.rules.ties import CONNECT, Kind, Node, Tie, Why, nodes_of, streams_applications, ties
 
 WIDE: Final = 16
@@ -59,13 +59,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discovered:
-    """All sets, in an order in which they can go. `across`: ties between sets, none of which binds."""
+    """All sets, in an order in which they can go. `across`: ties between sets, none of which binds. `groups`: that are
+    in sets, with their members."""
 
     cluster_id: str = ""
     at_ms: int = 0
     sets: tuple[Found, ...] = ()
     across: tuple[Tie, ...] = ()
     not_known: tuple[NotKnown, ...] = ()
+    groups: tuple[GroupSeen, ...] = ()
 
 
 @dataclass(slots=True)
@@ -108,6 +110,7 @@ def discover(snapshot: SourceSnapshot) -> Discovered:
         sets=tuple(sets),
         across=tuple(tie for tie in found if tie not in inside),
         not_known=(*snapshot.not_known, *open_ends, *left_open(snapshot, found)),
+        groups=tuple(one for one in snapshot.groups if Node(Kind.GROUP, one.name) in nodes),
     )
 
 

@@ -15,11 +15,22 @@ class MemberSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubtopologySeen:
+    """A part of a Streams application that runs by itself. Of a classic group only `reads` is told, by its members'
+    assignments."""
+
+    name: str
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    changelogs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSeen:
     """A group. `type`: classic, consumer, streams, share; '' where brokers do not tell. `protocol_type`: `consumer`,
     `connect` and the like. `protocol`: the assignor of a classic group. `read`: topics that members are subscribed to
     or assigned; `committed`: that it has offsets of. `connectors`: of a Connect cluster. `by_pattern`: a member
-    subscribes by a pattern. `unknown`: why it could not be described; ''.
+    subscribes by a pattern. `subtopologies`: of a Streams application. `unknown`: why it could not be described; ''.
     """
 
     name: str
@@ -31,6 +42,7 @@ class GroupSeen:
     committed: frozenset[str] = frozenset()
     connectors: frozenset[str] = frozenset()
     by_pattern: bool = False
+    subtopologies: tuple[SubtopologySeen, ...] = ()
     unknown: str = ""
 
     @property

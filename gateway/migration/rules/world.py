@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from gateway.state.records import GroupState, MirrorState
+from gateway.state.records import GroupState, MirrorState, Undo
 
 _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
 
@@ -15,7 +15,10 @@ _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorStanding:
     """A mirror topic. `mirror_topic`: its name on the target. `link`: whose it is. `lag`: records, None while it is not
-    known. `reverse`: it is mirrored back, or on its way to that. `remark`: what it waits for, or why it FAILED."""
+    known. `reverse`: it is mirrored back, or on its way to that. `remark`: what it waits for, or why it FAILED.
+    `written_on_target`: where clients' writes go, since `promoted_ms`; `late`: records that came to the source behind
+    that. `undo`: of its promote; `kept`: its mirror back has begun by itself, so it is promoted, and can go home until
+    `undo_until_ms`. Times are of the wall clock."""
 
     mirror_topic: str
     state: MirrorState
@@ -23,18 +26,28 @@ class MirrorStanding:
     lag: int | None = None
     reverse: bool = False
     remark: str = ""
+    written_on_target: bool = False
+    promoted_ms: int = 0
+    late: int = 0
+    undo: Undo = Undo.NONE
+    undo_until_ms: int = 0
+
+    @property
+    def kept(self) -> bool:
+        """It is mirrored back by itself."""
+        return self.reverse and self.undo is not Undo.NONE
 
     @property
     def is_promoted(self) -> bool:
-        """The target is written."""
-        return self.state is MirrorState.STOPPED
+        """The target is written, and nobody is about to go back by hand."""
+        return self.state is MirrorState.STOPPED or self.kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStanding:
     """A mirror group. `members`: on the source, None while it is not known. `waiting`: members at its gate. `demoted`:
     somebody has sent it back. `session_timeout_s`: as members that wait say it, the longest; 0 when none does.
-    `remark`: what it waits for."""
+    `remark`: what it waits for. `target_lag`: records it is behind on the target, None while that is not known."""
 
     group: str
     state: GroupState
@@ -43,6 +56,7 @@ class GroupStanding:
     demoted: bool = False
     session_timeout_s: float = 0.0
     remark: str = ""
+    target_lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

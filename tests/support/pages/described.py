@@ -16,7 +16,14 @@ from gateway.api.groups.group_models import GroupData, MemberData, OffsetData, O
 from gateway.api.links.link_config_models import LinkTaskData
 from gateway.api.links.link_models import LinkData
 from gateway.api.mirrors.candidates import CandidateList
-from gateway.api.mirrors.mirror_models import CatchUpData, ClientsNotMigratedData, MirrorData, MirrorLag, ProvenanceData
+from gateway.api.mirrors.mirror_models import (
+    CatchUpData,
+    ClientsNotMigratedData,
+    MirrorData,
+    MirrorLag,
+    ProvenanceData,
+    UndoData,
+)
 
 _NAME: Final = "a name; a label of the others"
 _WORDS: Final = "words; what they are about has a metric"
@@ -88,6 +95,12 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
         "mirror_state_transition_errors": "`mirror_transition_errors`",
         "paused_by_link": "`link_state`",
         "provenance": "see below",
+        "undo": "see below",
+    },
+    UndoData: {
+        "state": "`mirror_undo_until_timestamp_seconds` has a sample while it is open",
+        "until_time_ms": "`mirror_undo_until_timestamp_seconds`",
+        "records_at_risk": "`mirror_records_at_risk`",
     },
     MirrorLag: {
         "partition": _NAME,

@@ -171,7 +171,15 @@ def _control() -> ControlNumbers:
     )
     partition = status(0, lag=1, lag_ms=1, segments=1, missing_ids=(1,), ids_written_total=1)
     mirror = MirrorNumbers(
-        "l", "t", MirrorState.FAILED, [partition], error=MirrorError.TARGET_DIVERGED, partition_count=1, catch_up=job
+        "l",
+        "t",
+        MirrorState.FAILED,
+        [partition],
+        error=MirrorError.TARGET_DIVERGED,
+        partition_count=1,
+        catch_up=job,
+        undo_until_ms=1,
+        at_risk=0,
     )
     group = GroupNumbers("l", "g", "ACTIVE", 0, synced_ms=1, members=1, source_lag={"t": 1}, target_lag={"t": 1})
     task = TaskStatus(LinkTask.AUTO_CREATE_MIRROR, TaskState.ACTIVE, last_run_ms=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism
 from gateway.migration.rules.file import parsed
-from gateway.state.records import GroupState, MirrorError, MirrorState
+from gateway.state.records import GroupState, MirrorDirection, MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
 from tests.support.control.group_scene import GroupScene, gated_group
@@ -120,6 +121,19 @@ async def group(plane: Plane) -> GroupScene:
     return scene
 
 
+async def mirrored_back(plane: Plane) -> None:
+    """And its way home lasts."""
+    record = await plane.with_mirror()
+    await plane.by_hand(changed(record, direction=MirrorDirection.REVERSE, stopped_at=(100,) * 3))
+    plane.promoters.gate = asyncio.Event()
+
+
+async def promoted_migration(plane: Plane) -> None:
+    await mirrored_back(plane)
+    file = MIGRATION | {"applications": [{"name": "a", "topics": ["orders"]}]}
+    await plane.service.migrations.apply(parsed(file), "ann")
+
+
 async def promoted_group(plane: Plane) -> None:
     await (await group(plane)).promoted()
 
@@ -217,6 +231,13 @@ VERBS: Final[Mapping[str, Verb]] = {
     "mirror failover": Verb(
         ("POST", f"{ONE}:failover", None), (409, "is STOPPED already"), "refused (409): it is STOPPED", mirror
     ),
+    "mirror undo": Verb(
+        ("POST", "/v3/links/l/mirrors:undo", NAMED),
+        (409, "is on its way home already"),
+        "refused (409): it is on its way home, or written on the source already",
+        mirrored_back,
+        state(S.PENDING_STOPPED, reverse=True),
+    ),
     "mirror reverse": Verb(
         ("POST", f"{ONE}:reverse-and-start-mirror", None),
         (409, "is mirrored back already"),
@@ -290,6 +311,13 @@ VERBS: Final[Mapping[str, Verb]] = {
     ),
     "migration rehearse": Verb(
         ("POST", "/v3/migrations/m:rehearse", None), (200, '"applications"'), "done: it is rehearsed again", applied
+    ),
+    "migration undo": Verb(
+        ("POST", "/v3/migrations/m:undo", None),
+        (409, "is on its way home already"),
+        "refused (409): it is on its way home, or there is nothing to undo any more",
+        promoted_migration,
+        state(S.PENDING_STOPPED, reverse=True),
     ),
     "migration delete": Verb(("DELETE", "/v3/migrations/m", None), (404, "no migration 'm'"), GONE, aborted_migration),
     "gateway forget": Verb(("DELETE", "/v3/gateways/b", None), (404, "has no gateway 'b'"), GONE, nothing),

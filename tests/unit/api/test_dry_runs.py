@@ -16,7 +16,7 @@ from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism
 from gateway.migration.rules.file import parsed
-from gateway.state.records import GroupRecord, MirrorError, MirrorState
+from gateway.state.records import GroupRecord, MirrorDirection, MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
 from tests.support.control.mirror_records import changed
@@ -73,7 +73,7 @@ async def api(plane: Plane, fleet: Fleet):
 async def scene(plane: Plane) -> Plane:
     """Mirrors in each state that a verb begins in, a group on the source, and one that is mirrored."""
     await RegistryPair(plane).linked()
-    for topic in ("active", "paused", "stopped", "failed"):
+    for topic in ("active", "paused", "stopped", "failed", "back"):
         await plane.with_mirror(topic)
         plane.engine.numbers["l", topic] = [status(partition) for partition in range(3)]
     await plane.service.mirrors.pause("l", "paused")
@@ -86,6 +86,7 @@ async def scene(plane: Plane) -> Plane:
     await plane.by_hand(
         replace(records["l", "failed"], state=MirrorState.FAILED, error=MirrorError.OFFSET_GAP),
         replace(records["l", "active"], readable=True),
+        changed(records["l", "back"], direction=MirrorDirection.REVERSE, readable=True, stopped_at=(100,) * 3),
         GroupRecord(link="l", group="mirrored"),
     )
     member = MemberView(member_id="m", client_id="app", host="h", subscribed=frozenset({"active"}))
@@ -98,7 +99,9 @@ async def scene(plane: Plane) -> Plane:
     plane.source.quotas_there = {QuotaKey((Part(EntityType.USER, "alice"),), "producer_byte_rate"): 1.0}
     for name in ("running", "paused"):
         await plane.service.migrations.apply(parsed(MIGRATION | {"migration": name}), "ann")
-    await plane.service.migrations.pause("paused", "ann")
+    await plane.service.migrations.apply(parsed(HOME), "ann")
+    for name in ("paused", "home"):
+        await plane.service.migrations.pause(name, "ann")
     return plane
 
 
@@ -131,6 +134,7 @@ CREDENTIAL = {
     "salted_password": "A" * 43 + "=",
 }
 MIGRATION = {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["nosuch"]}]}
+HOME = {"migration": "home", "link": "l", "applications": [{"name": "a", "topics": ["back"]}]}
 NEW = {"link_name": "new", "configs": [{"name": "bootstrap.servers", "value": SOURCE}]}
 VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links", NEW),
@@ -158,6 +162,7 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/mirrors:rehearse-promote", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:reverse-and-start-mirror", {"mirror_topic_names": ["stopped"]}),
     ("POST", "/v3/links/l/mirrors:reverse-and-pause-mirror", {"mirror_topic_names": ["active"]}),
+    ("POST", "/v3/links/l/mirrors:undo", {"mirror_topic_names": ["back"]}),
     ("POST", "/v3/links/l/mirrors:failover", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:truncate-and-restore", {"mirror_topic_names": ["stopped"]}),
     ("POST", "/v3/links/l/users:apply", {"credentials": [CREDENTIAL]}),
@@ -178,6 +183,7 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/migrations/paused:resume", None),
     ("POST", "/v3/migrations/running:abort", None),
     ("POST", "/v3/migrations/running:rehearse", None),
+    ("POST", "/v3/migrations/home:undo", None),
     ("DELETE", "/v3/migrations/paused", None),
     ("DELETE", "/v3/gateways/two", None),
 ]

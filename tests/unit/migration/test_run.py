@@ -22,7 +22,7 @@ TOPICS = ("orders", "payments")
 
 def file(**more: Any) -> MigrationFile:
     application = {"name": "a", "topics": list(TOPICS), "groups": ["billing"], "options": {"idle_groups": True}, **more}
-    return parsed({"migration": "m", "link": "l", "applications": [application]})
+    return parsed({"migration": "m", "link": "l", "applications": [application], "failback_keep": 0})
 
 
 async def scene(plane: Plane) -> None:
@@ -145,3 +145,23 @@ async def test_a_dry_run_changes_nothing(plane: Plane) -> None:
     view = await plane.service.migrations.apply(file(), "ann", validate_only=True)
     assert len(view.plan.applications[0].steps) == 5
     assert (plane.store.applied, dict(plane.store.migrations)) == (applied, {})
+
+
+async def test_a_rule_stops_it_and_who_goes_on_accepts_the_value(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    await scene(plane)
+    applications = [{"name": name, "topics": [name]} for name in TOPICS]
+    rules = {"waves": 2, "stop_when": {"late_writes": 0}, "failback_keep": 0}
+    late = {"orders": {0: 3}}
+    monkeypatch.setattr(plane.service.mirrors._promoter, "records_after_cutover", lambda _, topic: late.get(topic, {}))
+    await plane.service.migrations.apply(
+        parsed({"migration": "m", "link": "l", "applications": applications, **rules}), "ann"
+    )
+    await wait_until_async(lambda: plane.store.migrations["m"].stopped_by, 30, what="a rule")
+    record = plane.store.migrations["m"]
+    assert (record.state, record.stopped_by) == (MigrationState.PAUSED, "late_writes is 3, 0 at most ('orders')")
+    assert [plane.state(name) for name in TOPICS] == [MirrorState.STOPPED, MirrorState.ACTIVE]
+    assert journal(plane)[-1] == ("STOPPED_BY_RULE", ("orders",), "")
+    view = await plane.service.migrations.resume("m", "ann")
+    assert (view.record.stopped_by, view.record.accepted) == ("", {"late_writes": 3})
+    await done(plane)
+    assert plane.state("payments") is MirrorState.STOPPED

@@ -281,6 +281,14 @@ def test_a_migration_survives_with_its_journal():
     assert decode("migration/west", encode(record)) == record
 
 
+def test_numbers_of_a_mapping_come_back_as_numbers():
+    record = MigrationRecord(name="west", link="l", file="{}", rehearsed={"billing": 1_700_000_000_123})
+    assert decode("migration/west", encode(record)) == record
+    assert b'"1700000000123"' in encode(record)  # as older versions read it
+    with pytest.raises(StateFormatError):
+        decode("migration/west", encode(record).replace(b"1700000000123", b"soon"))
+
+
 def test_a_journal_keeps_the_newest_and_counts_the_others():
     record = MigrationRecord(name="west", link="l", file="{}")
     for number in range(JOURNAL + 3):

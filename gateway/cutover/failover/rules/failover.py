@@ -62,11 +62,12 @@ from gateway.cutover.failover.rules.snapshot import (
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.mirror.offset_map.rules.periods import at_its_end
 from gateway.state.mirror_states import MirrorOperation, apply
-from gateway.state.records import MirrorCutover, MirrorError, MirrorRecord, MirrorState
+from gateway.state.records import MirrorCutover, MirrorError, MirrorRecord, MirrorState, Undo
 
 UNKNOWN = -1
 """In a record: how many records stayed behind is not known."""
 LOOK_AGAIN_S = 0.01
+_TIME_OVER = "the time for an undo was over: the mirror back has ended, nothing is lost"
 _SETTLE_AGAIN_S = 0.2
 _READ_AGAIN_S = 0.1
 _K = FailoverStepKind
@@ -244,5 +245,5 @@ def failback_ended(record: MirrorRecord, now_ms: int) -> MirrorRecord:
         failback=replace(ended.failback, then_pause=False, recreate={}),
         restore_configs={},
         error=MirrorError.NO_ERROR,
-        error_message="the failback was ended by a failover",
+        error_message=_TIME_OVER if record.cutover.undo is Undo.OVER else "the failback was ended by a failover",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 import yaml
 
 from gateway.errors import Conflict
+from gateway.state.records import MirrorDirection, Undo
+from tests.support.control.mirror_records import changed
+from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until
 
 FILE = {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["orders"], "until": "mirrored"}]}
@@ -112,3 +116,27 @@ def test_a_rehearsal_says_the_pause_and_who_waited(linked, run, file):
     assert run("migration", "rehearse", "m").stdout.splitlines()[:2] == ["a:", said[0]]
     linked.plane.promoters.refusal = Conflict("it is being promoted already")
     assert "a: it is being promoted already" in run("migration", "rehearse", "m", code=1).stderr
+
+
+def test_undo_by_name_or_by_file_and_what_status_says(linked, run, file):
+    file.write_text(yaml.safe_dump(FILE | {"applications": [{"name": "a", "topics": ["orders"], "until": "promoted"}]}))
+    run("mirror", "create", "orders", "--link", "l")
+    plane = linked.plane
+    plane.engine.numbers["l", "orders"] = [status(0), status(1)]
+    values = {"direction": MirrorDirection.REVERSE, "undo": Undo.OPEN, "undo_until_ms": 1_900_000_000_000}
+    back = changed(plane.store.mirrors["l", "orders"], stopped_at=(100, 100), readable=True, **values)
+
+    async def put() -> None:
+        await plane.by_hand(back)
+
+    linked.do(put)
+    run("migration", "apply", str(file))
+    told = json.loads(run("migration", "status", "m", "-o", "json").stdout)["applications"][0]
+    assert (told["stage"], told["undo"]["open"], told["undo"]["records_at_risk"]) == ("PROMOTED", 1, 0)
+    assert "0 records at risk" in " ".join(run("migration", "status", "m").stdout.split())
+    assert run("migration", "undo", "m", "--dry-run").stdout == "would take home orders\n"
+    plane.promoters.gate = asyncio.Event()
+    said = run("migration", "undo", str(file), "--no-wait").stdout.splitlines()
+    assert said == ["going home: orders", "migration m is PAUSED; lockgate migration resume m promotes again"]
+    assert "on its way home already" in run("migration", "undo", "m", code=1).stderr
+    assert "there is no migration 'x'" in run("migration", "undo", "x", code=1).stderr

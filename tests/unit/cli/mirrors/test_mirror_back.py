@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 
 import pytest
 
-from gateway.state.records import MirrorState
+from gateway.cli.output import since
+from gateway.state.records import MirrorDirection, MirrorState, Undo
 from tests.support.control.control_server import ControlServer
 from tests.support.control.mirror_records import changed
 from tests.support.fakes.fake_engine import status
@@ -109,3 +111,46 @@ def test_a_dry_run_of_a_reverse_says_that_a_promote_comes_first(linked, run):
     run("mirror", "create", "orders", "--link", "l")
     shown = run("mirror", "reverse", "orders", "--link", "l", "--dry-run")
     assert shown.stdout == "would promote and then reverse orders\n"
+
+
+def kept(server: ControlServer, **more: object) -> None:
+    """`orders` is mirrored back by itself, level but for three records."""
+    plane = server.plane
+    values = {"state": S.ACTIVE, "direction": MirrorDirection.REVERSE, "undo": Undo.OPEN}
+    back = changed(plane.store.mirrors["l", "orders"], undo_until_ms=1_900_000_000_000, **{**values, **more})
+    plane.engine.numbers["l", "orders"] = [status(0, source_end=103, lag=3), status(1)]
+
+    async def put() -> None:
+        await plane.by_hand(back)
+        plane.engine.start_mirror(back)
+
+    server.do(put)
+
+
+def test_describe_says_until_when_and_what_is_at_risk(stopped, run):
+    kept(stopped)
+    shown = run("mirror", "describe", "orders", "--link", "l").stdout
+    (line,) = [each for each in shown.splitlines() if each.startswith("Undo")]
+    assert line.split(maxsplit=1)[1].strip() == f"until {since(1_900_000_000_000)}; 3 records at risk"
+    told = json.loads(run("mirror", "describe", "orders", "--link", "l", "-o", "json").stdout)["undo"]
+    assert told == {"state": "open", "until_time_ms": 1_900_000_000_000, "records_at_risk": 3}
+
+
+def test_undo_asks_for_all_of_them_as_one_set(stopped, run):
+    kept(stopped)
+    assert "undo the promote of orders" in run("mirror", "undo", "orders", "--link", "l", "--dry-run").stdout
+    stopped.plane.promoters.gate = asyncio.Event()
+    said = run("mirror", "undo", "orders", "--link", "l", "--no-wait").stdout
+    assert said == "undoing orders (PENDING_STOPPED)\n"
+    assert stopped.plane.promoters.asked == [("l", ("orders",), False)]
+
+
+def test_an_undo_that_somebody_has_ended_says_so(stopped, run):
+    kept(stopped, state=S.STOPPED, direction=MirrorDirection.FORWARD)
+    assert "ended by somebody" in run("mirror", "describe", "orders", "--link", "l").stdout
+
+
+def test_an_undo_that_is_over_says_so(stopped, run):
+    kept(stopped, state=S.STOPPED, direction=MirrorDirection.FORWARD, undo=Undo.OVER)
+    assert f"over since {since(1_900_000_000_000)}" in run("mirror", "describe", "orders", "--link", "l").stdout
+    assert "the time for it is over" in run("mirror", "undo", "orders", "--link", "l", code=1).stderr

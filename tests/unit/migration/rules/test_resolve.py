@@ -11,7 +11,7 @@ import pytest
 from gateway.migration.rules.file import MigrationFile, parsed
 from gateway.migration.rules.resolve import MigrationPlan, PlannedStep, Stage, StepKind, resolve
 from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
-from gateway.state.records import GroupState, MirrorState
+from gateway.state.records import GroupState, MirrorState, Undo
 
 K = StepKind
 SATURDAY = datetime(2026, 11, 28, 23, 0, tzinfo=UTC)
@@ -74,6 +74,22 @@ def test_a_group_goes_before_its_topics() -> None:
 def test_nothing_is_left_when_all_is_promoted() -> None:
     stopped = {name: mirror(name, MirrorState.STOPPED) for name in ("orders", "payments")}
     plan = resolve(file(app()), mirrored(billing=group("billing", GroupState.PROMOTED), **stopped))
+    assert plan.is_done
+    assert plan.applications[0].stage is Stage.PROMOTED
+
+
+@pytest.mark.parametrize(
+    ("state", "undo"),
+    [
+        (MirrorState.ACTIVE, Undo.OPEN),
+        (MirrorState.PENDING_SYNCHRONIZE, Undo.OPEN),
+        (MirrorState.FAILED, Undo.OPEN),
+        (MirrorState.PAUSED, Undo.OVER),
+    ],
+)
+def test_what_is_mirrored_back_by_itself_is_promoted(state: MirrorState, undo: Undo) -> None:
+    kept = {name: mirror(name, state, reverse=True, undo=undo) for name in ("orders", "payments")}
+    plan = resolve(file(app()), mirrored(billing=group("billing", GroupState.PROMOTED), **kept))
     assert plan.is_done
     assert plan.applications[0].stage is Stage.PROMOTED
 

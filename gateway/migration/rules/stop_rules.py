@@ -1,0 +1,65 @@
+"""Rules by which a migration stops itself: what was promoted is held against the bounds of its file. Pure.
+
+A rule looks at what is promoted already, so it cannot fire before something is. One that fires stops every further
+step; what is promoted stays so, and an undo is for people to ask for. Who goes on accepts the value that has stopped
+it: then the rule fires again when that is exceeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gateway.migration.rules.file import MigrationFile
+from gateway.migration.rules.resolve import MigrationPlan
+from gateway.migration.rules.world import World
+
+
+class Fired(NamedTuple):
+    """A rule that fired. `about`: the topic or group that is worst."""
+
+    rule: str
+    value: int
+    bound: int
+    about: str
+
+    def __str__(self) -> str:
+        """In one line."""
+        return f"{self.rule} is {self.value:,}, {self.bound:,} at most ('{self.about}')"
+
+
+def fired(file: MigrationFile, plan: MigrationPlan, world: World, accepted: Mapping[str, int]) -> Fired | None:
+    """The first rule that fires now, if there is one. `accepted`: by rule, the value with which somebody went on."""
+    late, lag = _late(plan, world), _lag(plan, world)
+    for rule, bound, measured in (
+        ("late_writes", file.stop_when.late_writes, late),
+        ("target_lag", file.stop_when.target_lag, lag),
+    ):
+        if bound is not None and measured is not None and measured[0] > max(bound, accepted.get(rule, bound)):
+            return Fired(rule, measured[0], bound, measured[1])
+    return None
+
+
+def _late(plan: MigrationPlan, world: World) -> tuple[int, str] | None:
+    """Records that came to the source behind cutovers, in all, and the topic that has most of them."""
+    found = [(world.mirrors[name].late, name) for name in _promoted(plan, world)]
+    return (sum(late for late, _ in found), max(found)[1]) if found else None
+
+
+def _lag(plan: MigrationPlan, world: World) -> tuple[int, str] | None:
+    """The group that is most behind on the target; None while none is known."""
+    promoted = set(_promoted(plan, world))
+    groups = {name for one in plan.applications if promoted & set(one.topics) for name in one.groups}
+    found = [
+        (lag, name) for name in groups if name in world.groups and (lag := world.groups[name].target_lag) is not None
+    ]
+    return max(found, default=None)
+
+
+def _promoted(plan: MigrationPlan, world: World) -> list[str]:
+    return [
+        name
+        for one in plan.applications
+        for name in one.topics
+        if (mirror := world.mirrors.get(name)) is not None and mirror.is_promoted
+    ]

@@ -1,0 +1,78 @@
+"""What an undo of a migration would take home, and until when it can. Pure.
+
+A set goes home in the order that loses nothing. Groups whose transactions tie them to the topics (`together`) go first:
+they are demoted while the mirror back is warm, with none of their members on the target, so no transaction has two
+sides. Then all topics fail back under one write pause. Groups that only read stay: their members go on reading at the
+gateway, whichever cluster is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gateway.migration.rules.resolve import ApplicationPlan
+from gateway.migration.rules.world import MirrorStanding, World
+from gateway.state.records import GroupState, MirrorState, Undo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoesHome:
+    """What of some applications goes home, by names of the target. `groups`: that are demoted first."""
+
+    topics: tuple[str, ...]
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoStanding:
+    """Of one application. `promoted`: how many topics are written on the target; `open`: of how many of them the
+    promote can be taken back, `until_ms`: until when, the first of them; 0: without an end. `at_risk`: records that the
+    source does not have yet; None: not known. `over`: topics whose time is over. `refused`: whose mirror back could
+    not begin, or has FAILED.
+    """
+
+    promoted: int = 0
+    open: int = 0
+    over: int = 0
+    refused: int = 0
+    until_ms: int = 0
+    at_risk: int | None = 0
+
+
+def goes_home(plans: Iterable[ApplicationPlan], world: World, *, with_groups: bool) -> GoesHome:
+    """All that of these applications is on the target, in their order.
+
+    Args:
+        with_groups: groups that only read go, too.
+    """
+    topics, groups = [], []
+    for plan in plans:
+        topics += [one.mirror_topic for one in _mirrors(plan, world) if one.written_on_target]
+        standing = [world.groups[name] for name in plan.groups if name in world.groups]
+        if plan.application.together or with_groups:
+            groups += [one.group for one in standing if one.state is GroupState.PROMOTED]
+    return GoesHome(topics=tuple(topics), groups=tuple(groups))
+
+
+def standing(plan: ApplicationPlan, world: World) -> UndoStanding | None:
+    """Of one application; None while nothing of it is promoted, or no undo was ever asked for."""
+    promoted = [one for one in _mirrors(plan, world) if one.written_on_target]
+    if not any(one.undo is not Undo.NONE or one.reverse for one in promoted):
+        return None
+    back = [one for one in promoted if one.reverse and one.undo in (Undo.OPEN, Undo.NONE)]
+    opened = [one for one in back if one.state is not MirrorState.FAILED]
+    ends = [one.undo_until_ms for one in opened if one.undo_until_ms]
+    lags = [one.lag for one in opened]
+    return UndoStanding(
+        promoted=len(promoted),
+        open=len(opened),
+        over=sum(one.undo is Undo.OVER for one in promoted),
+        refused=sum(one.undo is Undo.REFUSED for one in promoted) + len(back) - len(opened),
+        until_ms=min(ends, default=0),
+        at_risk=None if None in lags else sum(lag or 0 for lag in lags),
+    )
+
+
+def _mirrors(plan: ApplicationPlan, world: World) -> Sequence[MirrorStanding]:
+    return [world.mirrors[name] for name in plan.topics if name in world.mirrors]
