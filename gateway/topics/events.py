@@ -141,6 +141,7 @@ class EngineEvents:
                 is_settled = False  # an operator was faster; what is left to do shows at the next tick
             except StoreError as exc:
                 _log.warning("state not written, will be tried again", topic=mirror.mirror_topic, error=str(exc))
+                self._settled_at = -1  # nobody tells the news a second time
                 return
         self._settled_at = applied if is_settled else -1
 

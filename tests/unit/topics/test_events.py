@@ -57,6 +57,20 @@ async def test_a_lost_source_and_back(plane):
     assert ("l", "a") in plane.engine.running
 
 
+async def test_news_after_a_quiet_time_that_could_not_be_written_are_written_later(plane):
+    """Nothing else changes the state then, which would have everything looked at anew."""
+    await plane.with_mirror()
+    plane.service.events.source_available("l", False, "connection refused")
+    await wait_until_async(lambda: plane.state() is MirrorState.SOURCE_UNAVAILABLE)
+    await plane.service.events.reconcile()
+    plane.log.failures = [StoreError("target gone")]
+
+    plane.service.events.source_available("l", True, "")
+
+    await wait_until_async(lambda: plane.state() is MirrorState.ACTIVE)
+    assert plane.log.failures == []
+
+
 async def test_a_lost_source_is_told_with_the_fault_of_now(plane):
     await plane.with_mirror()
     plane.service.events.source_available("l", False, "connection refused")
