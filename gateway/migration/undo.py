@@ -54,7 +54,7 @@ class MigrationUndo:
 
         Args:
             by: who asks, for the journal.
-            with_groups: demote groups that only read, too; those that move `together` with topics always are.
+            with_groups: demote groups that only read, too; those that move `together` with topics always go with them.
 
         Raises:
             NotFound: there is no such migration. BadRequest: the file has no such application.
@@ -68,8 +68,8 @@ class MigrationUndo:
             return Undone(home=home, view=await self._migrations.describe(name))
         before = await self._paused(record, application, by, home)
         try:
-            await self._demote(record.link, home.groups)
-            await self._undos.undo(record.link, home.topics, migration=name)
+            await self._demote(record.link, home.demoted)
+            await self._undos.undo(record.link, home.topics, groups=home.groups, migration=name)
         except REFUSALS as exc:
             await self._as_before(before, application, by, str(exc))
             raise
@@ -88,16 +88,16 @@ class MigrationUndo:
     async def _check(self, record: MigrationRecord, home: GoesHome) -> None:
         """What would be refused before anything is begun."""
         await self._undos.undo(record.link, home.topics, migration=record.name, validate_only=True)
-        for group in home.groups:
+        for group in home.demoted:
             plan = await self._groups.demote_plan(record.link, group)
             if plan.blocker:
-                raise Conflict(f"group '{group}' moves with these topics and cannot be demoted: {plan.blocker}")
+                raise Conflict(f"group '{group}' cannot be demoted: {plan.blocker}")
 
     async def _paused(
         self, record: MigrationRecord, application: str, by: str, home: GoesHome
     ) -> tuple[MigrationRecord, MigrationState]:
         """The record as it is then, and the state before."""
-        names = (*home.topics, *home.groups)
+        names = (*home.topics, *home.groups, *home.demoted)
         entry = JournalEntry(self._records.now_ms(), UNDO, application=application, names=names, by=by)
         goes_on = record.state in (MigrationState.RUNNING, MigrationState.DONE)
         state = MigrationState.PAUSED if goes_on else record.state

@@ -162,7 +162,8 @@ class MigrationUndoData(BaseModel):
     kind: Literal["LockgateMigrationUndo"] = "LockgateMigrationUndo"
     link_name: str
     mirror_topic_names: list[str]
-    groups: list[str] = Field(description="Groups that are demoted, before the topics.")
+    groups: list[str] = Field(description="Groups that change sides with the topics.")
+    demoted_groups: list[str] = Field(description="Groups that are demoted, before the topics.")
     migration: MigrationData
 
     @classmethod
@@ -172,6 +173,7 @@ class MigrationUndoData(BaseModel):
             link_name=done.view.record.link,
             mirror_topic_names=list(done.home.topics),
             groups=list(done.home.groups),
+            demoted_groups=list(done.home.demoted),
             migration=MigrationData.of(done.view),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from gateway.api.models import Body
 from gateway.cutover.dry_runs import Outlook
@@ -17,6 +17,12 @@ class MirrorNames(Body):
     """Several mirror topics."""
 
     mirror_topic_names: list[str]
+
+
+class UndoNames(MirrorNames):
+    """`group_names`: mirror groups, by their names on the target, that change sides with the topics."""
+
+    group_names: list[str] = Field(default_factory=list)
 
 
 class ReverseMirrors(MirrorNames):

@@ -19,6 +19,7 @@ from gateway.api.mirrors.failback_models import (
     ReverseMirrors,
     ReversePlanData,
     ReversePlanList,
+    UndoNames,
 )
 from gateway.api.mirrors.mirror_models import MirrorData, MirrorList
 from gateway.api.models import ForceOption, ValidateOnly
@@ -88,8 +89,10 @@ def batch_router(plane: Plane) -> APIRouter:
     @routes.post(
         ":undo", status_code=202, summary="Take promotes back: topics that are mirrored back go home as one set"
     )
-    async def undo_all(link: str, body: MirrorNames, validate_only: ValidateOnly = False) -> MirrorList:
-        found = await plane().undos.undo(link, body.mirror_topic_names, validate_only=validate_only)
+    async def undo_all(link: str, body: UndoNames, validate_only: ValidateOnly = False) -> MirrorList:
+        found = await plane().undos.undo(
+            link, body.mirror_topic_names, groups=body.group_names, validate_only=validate_only
+        )
         return MirrorList(data=[MirrorData.of(view) for view in found])
 
     @routes.post(":failover", summary="Write topics on the target at once, whatever the source does")

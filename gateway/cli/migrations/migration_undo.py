@@ -38,9 +38,9 @@ def undo_migration(
     if output is not Output.TABLE:
         dump(answer, output)
     elif dry_run:
-        typer.echo(f"would take home {', '.join(topics)}{_with(answer['groups'])}")
+        typer.echo(f"would take home {', '.join(topics)}{_with([*answer['groups'], *answer['demoted_groups']])}")
     else:
-        for group in answer["groups"]:
+        for group in answer["demoted_groups"]:
             typer.echo(f"demoted {group}: its members may start on the source")
         if not wait:
             typer.echo(f"going home: {', '.join(topics)}")

@@ -25,6 +25,7 @@ from gateway.cli.mirrors.mirror_common import (
 from gateway.cli.mirrors.mirror_shown import (
     asked_for,
     create_plans,
+    names_in,
     promote_plan,
     transition_errors,
     undo_told,
@@ -249,7 +250,7 @@ def promote(
     change sides under the same write pause, so that no transaction has two sides.
     """
     api = Api(url)
-    along = _names(groups)
+    along = names_in(groups)
     if bound_ms and not rehearse:
         fail("--bound-ms is of --rehearse", USAGE)
     if along and (rehearse or force):
@@ -271,11 +272,6 @@ def promote(
     shown = done if output is not Output.TABLE else [mirror for mirror in done if mirror not in failed]
     results("promoted" if wait else "promoting", shown, output)
     end([f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in failed])
-
-
-def _names(text: str) -> list[str]:
-    """Of names with commas between."""
-    return [name for one in text.split(",") if (name := one.strip())]
 
 
 def _listed(api: Api, link: str, status: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
 from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirrors.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
-from gateway.cli.mirrors.mirror_shown import undo_told
+from gateway.cli.mirrors.mirror_shown import names_in, undo_told
 from gateway.cli.output import Format, Output, dump
 from gateway.cli.waiting import until_done, until_reversed
 
@@ -105,6 +106,9 @@ def _reverse_plans(plans: list[Any], output: Output) -> None:
 def undo(
     topics: Topics,
     link: Link,
+    groups: Annotated[
+        str, typer.Option("--groups", help="Groups that change sides with the topics, with commas between.")
+    ] = "",
     wait: Wait = True,
     dry_run: DryRun = False,
     output: Format = Output.TABLE,
@@ -113,6 +117,7 @@ def undo(
     """Take the promote of topics back, as one set: they are written on the source again. Clients go on.
 
     It is possible while they are mirrored back: `mirror describe` says until when, and how many records are at risk.
+    With --groups the groups change sides under the same write pause, so that no transaction has two sides.
     """
     api, names = Api(url), list(dict.fromkeys(topics))
     path = f"{mirror_path(link)}:undo"
@@ -126,7 +131,7 @@ def undo(
                 f"would undo the promote of {mirror['mirror_topic_name']}: {undo_told(mirror['undo']) or 'no end'}"
             )
         return
-    done = _post(api, path, names)
+    done = _post(api, path, names, groups=names_in(groups))
     if wait:
         done = until_done(api, mirror_path(link), names, "going home")
     home = [m for m in done if not wait or (m["mirror_direction"] == "FORWARD" and m["mirror_status"] != "FAILED")]
@@ -199,9 +204,10 @@ def _losses(plan: Any) -> list[str]:
     return lines
 
 
-def _post(api: Api, path: str, names: list[str], *, force: bool = False) -> list[Any]:
+def _post(api: Api, path: str, names: list[str], *, force: bool = False, groups: Sequence[str] = ()) -> list[Any]:
+    more = ({"force": True} if force else {}) | ({"group_names": list(groups)} if groups else {})
     try:
-        found: list[Any] = api.post(path, {"mirror_topic_names": names} | ({"force": True} if force else {}))["data"]
+        found: list[Any] = api.post(path, {"mirror_topic_names": names} | more)["data"]
     except Refused as exc:
         fail(str(exc), REFUSED)
     return found

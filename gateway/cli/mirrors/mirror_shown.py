@@ -137,3 +137,8 @@ def error_table(errors: list[Any]) -> None:
         ([error["error_code"], error["error_message"]] for error in errors),
         empty="no transition errors",
     )
+
+
+def names_in(text: str) -> list[str]:
+    """Of names with commas between."""
+    return [name for one in text.split(",") if (name := one.strip())]

@@ -87,11 +87,17 @@ class Undos:
     # -- what people ask for -------------------------------------------------------------------------------------
 
     async def undo(
-        self, link: str, topics: Sequence[str], *, migration: str = "", validate_only: bool = False
+        self,
+        link: str,
+        topics: Sequence[str],
+        *,
+        groups: Sequence[str] = (),
+        migration: str = "",
+        validate_only: bool = False,
     ) -> Sequence[MirrorView]:
         """Take the topics home as one set, under one write pause; it goes on after this returns.
 
-        `migration`: for which it is done.
+        `groups`: mirror groups that change sides with them. `migration`: for which it is done.
 
         Raises:
             BadRequest, NotFound, WrongState, Conflict: refused, with the remedy; nothing was begun.
@@ -112,7 +118,7 @@ class Undos:
             for name in names:
                 self._mirrors.require_promotable(link, name)
             return [self._mirrors.view(self._records.mirror(link, name)) for name in names]
-        return await self._mirrors.promote(link, names, direction=MirrorDirection.REVERSE)
+        return await self._mirrors.promote(link, names, groups=groups, direction=MirrorDirection.REVERSE)
 
     def waiting_for(self, link: str, topic: str) -> str:
         """What an undo of the topic waits for, before it begins or at its end; '' when it does not."""

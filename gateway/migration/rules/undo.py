@@ -1,9 +1,10 @@
 """What an undo of a migration would take home, and until when it can. Pure.
 
-A set goes home in the order that loses nothing. Groups whose transactions tie them to the topics (`together`) go first:
-they are demoted while the mirror back is warm, with none of their members on the target, so no transaction has two
-sides. Then all topics fail back under one write pause. Groups that only read stay: their members go on reading at the
-gateway, whichever cluster is written.
+A set goes home in the order that loses nothing: all topics fail back under one write pause. Groups whose transactions
+tie them to the topics (`together`) change sides with them, by the same write of the state, so no transaction has two
+sides and none of their members has to stop. Groups that only read stay: their members go on reading at the gateway,
+whichever cluster is written; who wants them home as well has them demoted first, with none of their members on the
+target.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from gateway.state.records import GroupState, MirrorState, Undo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoesHome:
-    """What of some applications goes home, by names of the target. `groups`: that are demoted first."""
+    """What of some applications goes home, by names of the target. `groups`: that change sides with the topics;
+    `demoted`: before them."""
 
     topics: tuple[str, ...]
-    groups: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    demoted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +49,16 @@ def goes_home(plans: Iterable[ApplicationPlan], world: World, *, with_groups: bo
     Args:
         with_groups: groups that only read go, too.
     """
-    topics, groups = [], []
+    topics, groups, demoted = [], [], []
     for plan in plans:
         topics += [one.mirror_topic for one in _mirrors(plan, world) if one.written_on_target]
         standing = [world.groups[name] for name in plan.groups if name in world.groups]
-        if plan.application.together or with_groups:
-            groups += [one.group for one in standing if one.state is GroupState.PROMOTED]
-    return GoesHome(topics=tuple(topics), groups=tuple(groups))
+        promoted = [one.group for one in standing if one.state is GroupState.PROMOTED]
+        if plan.application.together:
+            groups += promoted
+        elif with_groups:
+            demoted += promoted
+    return GoesHome(topics=tuple(topics), groups=tuple(groups), demoted=tuple(demoted))
 
 
 def standing(plan: ApplicationPlan, world: World) -> UndoStanding | None:

@@ -46,10 +46,18 @@ async def test_a_set_goes_home_under_one_pause_and_the_migration_rests(plane: Pl
     assert plane.store.groups["l", "billing"].state is GroupState.PROMOTED
 
 
-async def test_groups_of_one_that_moves_together_are_demoted_first(plane: Plane) -> None:
+async def test_groups_of_one_that_moves_together_change_sides_with_the_topics(plane: Plane) -> None:
     await kept(plane, together=True)
     done = await plane.service.migration_undo.undo("m", "a", "bob")
-    assert done.home.groups == ("billing",)
+    assert (done.home.groups, done.home.demoted) == (("billing",), ())
+    assert plane.promoters.along == [(TOPICS, ("billing",))]
+    assert plane.store.groups["l", "billing"].state is GroupState.PROMOTED
+
+
+async def test_groups_that_only_read_are_demoted_first_where_that_is_asked_for(plane: Plane) -> None:
+    await kept(plane)
+    done = await plane.service.migration_undo.undo("m", "a", "bob", with_groups=True)
+    assert (done.home.groups, done.home.demoted) == ((), ("billing",))
     assert plane.store.groups["l", "billing"].state is GroupState.ACTIVE
 
 
