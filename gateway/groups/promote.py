@@ -147,7 +147,9 @@ class GroupPromotions:
     def _with_topics(self, link: str, group: str) -> str:
         """Why the group goes nowhere by itself now; '' when it may."""
         topics = moved_with(self._store.mirrors.values(), link, group)
-        return f"changes sides with mirror topic '{topics[0]}'; it is waited for that" if topics else ""
+        if not topics:
+            return ""
+        return f"changes sides with mirror topic '{topics[0]}'; see what waits: lockgate mirror describe {topics[0]}"
 
     async def _left_to_topics(self, record: GroupRecord, progress: GroupProgress, *, requested: bool) -> bool:
         """Whether it changes sides with topics now, and so not by itself. Raises Conflict for who has asked."""

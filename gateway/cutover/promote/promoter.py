@@ -277,8 +277,7 @@ class TopicPromoter:
         keys = [(link, name) for name in names]
         if busy := [name for key, name in zip(keys, names, strict=True) if key in self._running]:
             raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
-        if taken := [group for group in groups if (link, group) in self._groups]:
-            raise Conflict(f"group '{taken[0]}' is changing sides with other topics already")
+        self._require_free(link, groups)
         self._require_not_barred(keys)
         self._running.update(dict.fromkeys(keys))
         self._groups.update((link, group) for group in groups)
@@ -291,6 +290,10 @@ class TopicPromoter:
             self._over.set()
             await self._tell()
 
+    def _require_free(self, link: str, groups: Sequence[str]) -> None:
+        if taken := [group for group in groups if (link, group) in self._groups]:
+            raise Conflict(f"group '{taken[0]}' is changing sides with other topics already")
+
     # -- checks before anything is begun -----------------------------------------------------------------------
 
     async def check(self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False) -> None:
@@ -298,6 +301,7 @@ class TopicPromoter:
         names = tuple(dict.fromkeys(topics))
         if busy := [name for name in names if (link, name) in self._running]:
             raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
+        self._require_free(link, groups)
         self._require_not_barred([(link, name) for name in names])
         operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
         await self._check(link, names, operation, tuple(dict.fromkeys(groups)), note=False)
@@ -316,7 +320,13 @@ class TopicPromoter:
             self._check_mirror(mirror, operation)
         _require_one_way(mirrors)
         if moving:
-            await self._check_groups(link, names, operation, moving, home=mirrors[0].is_reverse)
+            if operation is MirrorOperation.FORCE_PROMOTE:
+                raise Conflict(
+                    "groups do not change sides with topics by force: nothing would hold them; leave one out"
+                )
+            if self._tools.groups is None:
+                raise Conflict(f"group '{moving[0]}' cannot change sides with topics here")
+            await self._tools.groups.check(link, names, moving, home=mirrors[0].is_reverse)
         if mirrors[0].is_reverse:
             await self._check_failback_promote(link, mirrors)
             return
@@ -339,21 +349,6 @@ class TopicPromoter:
             )
         if self._tools.schema_gate is not None:
             await self._tools.schema_gate.check(link, names)
-
-    async def _check_groups(
-        self, link: str, names: tuple[str, ...], operation: MirrorOperation, groups: tuple[str, ...], *, home: bool
-    ) -> None:
-        if operation is MirrorOperation.FORCE_PROMOTE:
-            raise Conflict("groups do not change sides with topics by force: nothing would hold them; leave one out")
-        if self._tools.groups is None:
-            raise Conflict(f"group '{groups[0]}' cannot change sides with topics here")
-        if taken := [group for group in groups if (link, group) in self._groups and not self._is_mine(link, names)]:
-            raise Conflict(f"group '{taken[0]}' is changing sides with other topics already")
-        await self._tools.groups.check(link, names, groups, home=home)
-
-    def _is_mine(self, link: str, names: tuple[str, ...]) -> bool:
-        """The claim is of this very promote."""
-        return all((link, name) in self._running for name in names)
 
     def _check_mirror(self, mirror: MirrorRecord, operation: MirrorOperation) -> None:
         try:

@@ -76,8 +76,7 @@ class PromoteRun:
     """Promotes a set of mirror topics of one link. `waiting_for` is for `describe`.
 
     `then_reverse`: what whoever leads when they are STOPPED is to go on with. `groups`: mirror groups that change sides
-    with them. `rehearses`: it goes back where it would
-    cut over, and says nothing of it in the records.
+    with them. `rehearses`: it goes back where it would cut over, and says nothing of it in the records.
 
     Attributes:
         rehearsed: what the write pause of a rehearsal was like; None before its end, or without one.
