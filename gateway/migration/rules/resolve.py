@@ -283,6 +283,8 @@ class _Resolver:
         mirror = self.world.mirrors.get(name)
         if mirror is None:
             return "it is not mirrored yet"
+        if mirror.reverse:
+            return "it is mirrored back to the source"  # its promote would take it home
         if mirror.state is MirrorState.PENDING_STOPPED:
             return "it is being promoted"
         if mirror.state is not MirrorState.ACTIVE:

@@ -142,8 +142,9 @@ def test_what_a_mirror_waits_for_is_respected(standing: MirrorStanding, words: s
     ],
 )
 def test_what_a_person_must_decide_is_a_problem(standing: MirrorStanding, words: str) -> None:
-    plan = resolve(file(app()), mirrored(orders=standing))
+    plan = resolve(file(app()), mirrored(billing=group("billing", GroupState.PROMOTED), orders=standing))
     assert words in plan.applications[0].problems[0]
+    assert not standing.reverse or "mirrored back" in waits(plan)  # a promote would take it home
     assert not plan.is_done
 
 
