@@ -100,7 +100,8 @@ const hears = {
   hello({ name, role, gateway }) {
     session.role = role;
     session.name = name;
-    text(byId("who"), `${name} · ${role} · gateway ${gateway}`);
+    text(byId("who-asks"), `${name} · ${role}`);
+    text(byId("which-gateway"), ` · gateway ${gateway}`);
     attr(byId("who"), "hidden", false);
     attr(byId("enter"), "hidden", true);
     attr(byId("nav"), "hidden", false);

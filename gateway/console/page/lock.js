@@ -66,7 +66,7 @@ function picture(context, key) {
       const gateways = Object.values(store.rows("gateways"));
       const topics = Object.values(store.rows("topics")).filter((one) => one.link === key);
       text(title, `Link ${link.link}`);
-      text(state, link.state === "ACTIVE" ? `${count(link.topics)} mirror topics` : `${link.state} ${link.error}`);
+      text(state, link.state === "ACTIVE" ? many(link.topics, "mirror topic") : `${link.state} ${link.error}`);
       attr(state, "class", `state ${link.state === "ACTIVE" ? "" : "bad"}`);
       actions.update();
       const flow = {
@@ -80,9 +80,9 @@ function picture(context, key) {
       drawing.update({ link, lock, flow, waiting, moved: link.topics ? link.on_target / link.topics : 0,
         open: groups.filter((one) => one.state === "PROMOTED").length, gated: groups.length,
         paused: topics.some((one) => one.state === "PENDING_STOPPED") });
-      const behind = topics.reduce((most, one) => Math.max(most, one.lag ? one.lag_ms || 0 : 0), 0);
+      const behind = topics.filter((one) => one.written_on === "source").reduce((most, one) => Math.max(most, one.lag ? one.lag_ms || 0 : 0), 0);
       facts.source.update([
-        ["Cluster", link.cluster_id], ["Brokers", link.bootstrap], ["Log ends", `${count(link.origin_end)} records`],
+        ["Cluster", link.cluster_id], ["Brokers", link.bootstrap], ["Log ends", ends(link.origin_end)],
         ["Written", `${rate(flow.in)} records/s`],
       ]);
       facts.chamber.update([
@@ -92,8 +92,8 @@ function picture(context, key) {
         ["Beside the gateway", link.bypassed ? `${count(link.bypassed)} records/min` : "none"],
       ]);
       facts.target.update([
-        ["Cluster", lock.target_cluster_id], ["Log ends", `${count(link.copy_end)} records`],
-        ["Behind", link.lag ? `${many(link.lag, "record")}, ${seconds(behind / 1000)}` : "level"],
+        ["Cluster", lock.target_cluster_id], ["Log ends", ends(link.copy_end)],
+        ["Behind", link.lag === null ? "not known" : link.lag ? `${many(link.lag, "record")}, ${seconds(behind / 1000)}` : "level"],
         ["Written here", `${link.on_target} of ${many(link.topics, "topic")}`],
       ]);
       attr(gatesHead, "hidden", groups.length === 0);
@@ -101,6 +101,8 @@ function picture(context, key) {
     },
   };
 }
+
+const ends = (sum) => (sum === null ? "not measured now" : many(sum, "record"));
 
 function factList() {
   const node = h("dl", { class: "facts" });
@@ -135,7 +137,7 @@ export function gateLine(group) {
   if (group.state === "PROMOTED") return "open: reads on the target";
   if (group.state === "PENDING_PROMOTED") return "its offsets are carried over";
   if (group.state === "FAILED") return `not promoted: ${group.message}`;
-  const left = group.members === null ? "the source does not tell who is left there" : `${many(group.members, "member")} on the source`;
+  const left = group.members === null ? "members on the source, how many is not known yet" : `${many(group.members, "member")} on the source`;
   if (group.waiting) return `closed: ${count(group.waiting)} at the gate for ${seconds(group.longest_wait_s)}, waiting for ${left}`;
   return `closed: nobody at the gate, ${left}`;
 }
@@ -163,6 +165,7 @@ function draw() {
     part.mirror, part.mirrorSays, part.writes, part.writesSay, part.boats, part.upper, part.lower, ...part.names);
   let last = null;
   let width = 0;
+  let gap = DEEPEST; // the last that was known: a level does not fall for want of an answer
 
   function place() {
     const gateWidth = width < 600 ? 8 : 14;
@@ -171,11 +174,11 @@ function draw() {
     attr(node, "viewBox", `0 0 ${width} ${BED + 12}`);
     ["sourceWater", "chamberWater", "targetWater"].forEach((name, at) => {
       attr(part[name], "x", left[at]);
-      attr(part[name], "width", basin);
+      attr(part[name], "width", basin + (at < 2 ? gateWidth + 1 : 0)); // behind the gate, too
     });
     ["sourceTop", "chamberTop", "targetTop"].forEach((name, at) => {
       attr(part[name], "x1", left[at]);
-      attr(part[name], "x2", left[at] + basin);
+      attr(part[name], "x2", left[at] + basin + (at < 2 ? gateWidth : 0));
     });
     attr(part.level, "x1", left[2]);
     attr(part.level, "x2", width);
@@ -191,7 +194,7 @@ function draw() {
 
   function paint({ link, flow, waiting, moved, open, gated, paused }) {
     const { basin, left, gateWidth } = place();
-    const gap = link.topics && link.lag ? Math.min(DEEPEST, 6 + PER_DECADE * Math.log10(1 + link.lag)) : 0;
+    if (link.lag !== null) gap = link.lag ? Math.min(DEEPEST, 6 + PER_DECADE * Math.log10(1 + link.lag)) : 0;
     const levels = { source: TOP, chamber: TOP, target: link.topics ? TOP + gap : TOP + DEEPEST };
     for (const [name, y] of Object.entries(levels)) {
       part[`${name}Water`].style.setProperty("transform", `translateY(${y}px)`);
@@ -256,17 +259,19 @@ function boats(parent, waiting, gateAt, basin, narrow) {
   const step = narrow ? 40 : 62;
   const shown = [...waiting].sort((one, other) => other.longest_wait_s - one.longest_wait_s).slice(0, most);
   keyed(parent, shown.map((one) => one.group), () =>
-    svg("g", { class: "boat" }, svg("path", { d: narrow ? "M0 0h32l-6 12h-20z" : "M0 0h52l-9 15h-34z" }), svg("text", { x: narrow ? 16 : 26, y: narrow ? -4 : -5, "text-anchor": "middle" })),
+    svg("g", { class: "boat" }, svg("path"), svg("text", { y: -5, "text-anchor": "middle" })),
   (node, name) => {
     const at = shown.findIndex((one) => one.group === name);
     node.style.setProperty("transform", `translate(${gateAt - (at + 1) * step}px, ${TOP - 4}px)`);
+    attr(node.firstChild, "d", narrow ? "M0 0h32l-6 12h-20z" : "M0 0h52l-9 15h-34z");
+    attr(node.lastChild, "x", narrow ? 16 : 26);
     text(node.lastChild, count(shown[at].waiting));
     attr(node, "data-group", name);
   });
 }
 
 function spoken(link, waiting, flow, paused) {
-  const level = link.lag ? `The target is ${many(link.lag, "record")} behind the source.` : "Source and target are level.";
+  const level = link.lag === null ? "How far the target is behind is not known." : link.lag ? `The target is ${many(link.lag, "record")} behind the source.` : "Source and target are level.";
   const boatsSay = waiting.length ? ` ${many(waiting.length, "group waits", "groups wait")} at the gate.` : "";
   const pause = paused ? " Writes are paused." : "";
   return `Lock of link ${link.link}. ${level} ${link.on_target} of ${many(link.topics, "topic")} written on the target.${boatsSay}${pause}`;

@@ -11,6 +11,7 @@ export function count(value) {
 }
 
 export function many(value, one, more = `${one}s`) {
+  if (value === null || value === undefined) return "not known";
   return `${count(value)} ${value === 1 ? one : more}`;
 }
 

@@ -18,8 +18,8 @@ export function timelineView({ store }) {
       keyed(list, keys, (key) => {
         const event = events[key];
         const link = place(event);
-        return h("li", { class: event.bad ? "bad" : "" }, h("time", { datetime: new Date(event.at_ms).toISOString() }), " ",
-          link ? h("a", { href: link }, event.line) : h("span", {}, event.line), event.detail ? h("span", { class: "soft" }, ` ${event.detail}`) : null);
+        return h("li", { class: event.bad ? "bad" : "" }, h("time", { datetime: new Date(event.at_ms).toISOString() }), 
+          h("div", {}, link ? h("a", { href: link }, event.line) : event.line, event.detail ? h("span", { class: "soft" }, ` ${event.detail}`) : null));
       }, (each, key) => text(each.firstChild, time(events[key].at_ms)));
     },
   };

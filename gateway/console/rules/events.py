@@ -19,6 +19,14 @@ _MIRROR = {
     "FAILED": "has FAILED",
     "SOURCE_UNAVAILABLE": "waits for its source",
     "PENDING_MIRROR": "is being created",
+    "PENDING_SYNCHRONIZE": "is compared with the source, to be mirrored back",
+    "PENDING_SETUP_FOR_RESTORE": "is created anew on the source",
+    "PENDING_RESTORE_MIRROR": "fills the source anew",
+}
+_BACK = {
+    "ACTIVE": "is mirrored back to the source",
+    "PENDING_MIRROR": "is about to be mirrored back",
+    "PENDING_STOPPED": "is failing back",
 }
 _GROUP = {
     "ACTIVE": "waits at its gate",
@@ -61,8 +69,8 @@ def of_mirror(before: MirrorRecord | None, after: MirrorRecord | None) -> Iterat
     state = shown(after)
     if before is not None and (shown(before), before.is_reverse) == (state, after.is_reverse):
         return
-    back = state == "ACTIVE" and after.is_reverse
-    done = "is mirrored back to the source" if back else _MIRROR.get(state.value, f"is {state.value}")
+    words = {**_MIRROR, **_BACK} if after.is_reverse else _MIRROR
+    done = words.get(state.value, f"is {state.value}")
     yield Event(
         at_ms=after.state_since_ms,
         kind="topic",

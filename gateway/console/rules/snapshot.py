@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gateway.console.rules.alerts import alerts
 from gateway.console.rules.applications import applications
-from gateway.console.rules.sections import Row, Snapshot
+from gateway.console.rules.sections import Cell, Row, Snapshot
 from gateway.fleet.views import GatewayView
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord
@@ -173,7 +173,6 @@ def _group(one: GroupNumbers, record: GroupRecord | None) -> Row:
 
 def _link(one: LinkNumbers, record: LinkRecord | None, topics: Iterable[Row]) -> Row:
     own = [topic for topic in topics if topic["link"] == one.link]
-    ends = [(topic["origin_end"], topic["copy_end"]) for topic in own]
     return {
         "link": one.link,
         "state": one.state,
@@ -183,11 +182,24 @@ def _link(one: LinkNumbers, record: LinkRecord | None, topics: Iterable[Row]) ->
         "bootstrap": "" if record is None else record.client.get("bootstrap.servers", ""),
         "topics": len(own),
         "on_target": sum(topic["written_on"] == "target" for topic in own),
-        "origin_end": sum(origin for origin, _ in ends if isinstance(origin, int)),
-        "copy_end": sum(copy for _, copy in ends if isinstance(copy, int)),
-        "lag": sum(topic["lag"] for topic in own if isinstance(topic["lag"], int)),
+        "origin_end": _measured(topic["origin_end"] for topic in own),
+        "copy_end": _measured(topic["copy_end"] for topic in own),
+        "lag": _behind(own),
         "bypassed": sum(topic["bypassed"] for topic in own if isinstance(topic["bypassed"], int)),
     }
+
+
+def _behind(topics: Iterable[Row]) -> int | None:
+    """Of those that are mirrored to the target; None while one of them does not tell."""
+    lags = [topic["lag"] for topic in topics if topic["written_on"] == "source"]
+    known = [lag for lag in lags if isinstance(lag, int)]
+    return sum(known) if len(known) == len(lags) else None
+
+
+def _measured(ends: Iterable[Cell]) -> int | None:
+    """The sum of those that are known: what is promoted is measured no more. None when none is."""
+    known = [end for end in ends if isinstance(end, int)]
+    return sum(known) if known else None
 
 
 def _gateway(view: GatewayView) -> Row:

@@ -12,7 +12,7 @@ import pytest
 from gateway.console.rules.snapshot import Scene, partition_rows, snapshot
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.migration_records import MigrationRecord
-from gateway.state.records import GroupRecord, GroupState, MirrorError, MirrorState
+from gateway.state.records import GroupRecord, GroupState, MirrorDirection, MirrorError, MirrorState
 from tests.support.control.control_plane import Plane
 
 
@@ -55,6 +55,17 @@ async def test_a_sum_that_lacks_a_partition_is_not_known(plane: Plane) -> None:
     plane.engine.numbers["l", "orders"] = [measured(0, 100, 3), measured(1, None, None)]
     row = taken(plane)["topics"]["l/orders"]
     assert (row["origin_end"], row["lag"], row["copy_end"]) == (None, None, 97)
+    link = taken(plane)["links"]["l"]
+    assert (link["origin_end"], link["copy_end"], link["lag"]) == (None, 97, None)
+
+
+async def test_a_copy_of_the_way_back_is_not_behind_the_source(plane: Plane) -> None:
+    record = plane.store.mirrors["l", "orders"]
+    await plane.by_hand(replace(record, failback=replace(record.failback, direction=MirrorDirection.REVERSE)))
+    plane.engine.numbers["l", "orders"] = [measured(0, 100, 3), measured(1, 50, 0)]
+    made = taken(plane)
+    assert (made["topics"]["l/orders"]["written_on"], made["topics"]["l/orders"]["lag"]) == ("target", 3)
+    assert (made["links"]["l"]["lag"], made["links"]["l"]["on_target"]) == (0, 1)
 
 
 async def test_a_snapshot_has_no_secret(plane: Plane) -> None:
