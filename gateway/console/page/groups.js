@@ -41,8 +41,8 @@ export function groupView(context, link, group) {
     columns: [
       { key: "topic", label: "Topic", wide: "2fr", value: (row) => row.topic },
       { key: "partition", label: "Partition", number: true, value: (row) => row.partition, order: (row) => row.partition },
-      { key: "source", label: "On the source", number: true, value: (row) => count(row.source_offset), order: (row) => row.source_offset },
-      { key: "target", label: "Carried over", number: true, value: (row) => count(row.target_offset), order: (row) => row.target_offset },
+      { key: "source", label: "Source", number: true, value: (row) => count(row.source_offset), order: (row) => row.source_offset },
+      { key: "target", label: "Target", number: true, value: (row) => count(row.target_offset), order: (row) => row.target_offset },
     ],
   });
   const node = h("section", {}, h("p", {}, h("a", { href: "#/groups" }, "All groups")), h("div", { class: "card-head" }, h("h2", {}, group), bar.node), line, facts,
