@@ -65,9 +65,9 @@ demo-carry: need-demo venv brokers ## Move an application with its ACLs, users, 
 	@$(BIN)/python -m demo.carry $(DEMO_ARGS)
 
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the next nine (PYTEST_ARGS="-k name" for some)
+test: need-test venv brokers toxiproxy ## Run every test but those of the next ten (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \
-		--ignore=tests/pages --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration $(PYTEST_ARGS)
+		--ignore=tests/pages --ignore=tests/console --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration $(PYTEST_ARGS)
 
 .PHONY: test-bench
 test-bench: need-test venv brokers ## Run every load of the bench in small
@@ -76,6 +76,10 @@ test-bench: need-test venv brokers ## Run every load of the bench in small
 .PHONY: test-security
 test-security: need-pages venv brokers toxiproxy ## Run the tests of security, and those of pages in a browser
 	@$(PYTEST) tests/security tests/pages $(PYTEST_ARGS)
+
+.PHONY: test-console
+test-console: need-pages venv brokers ## Run the tests of the web console: in a browser, a migration by clicks between real clusters
+	@$(BIN)/pytest tests/unit/console tests/console $(PYTEST_ARGS)
 
 .PHONY: test-exact
 test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exactness: every kind of topic and client

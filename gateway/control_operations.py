@@ -254,6 +254,7 @@ def groups(parts: ControlParts, promoter: GroupPromoter, reports: GroupReports) 
         promoter=promoter,
         reports=reports,
         locks=parts.locks,
+        target=parts.target,
     )
 
 

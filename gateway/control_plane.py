@@ -43,11 +43,13 @@ from gateway.migration.reports import MigrationReports
 from gateway.migration.run import LOOK_EVERY_S as MIGRATIONS_EVERY_S
 from gateway.migration.undo import MigrationUndo
 from gateway.operations.link_tasks import LinkTask
+from gateway.operations.open_transactions import TransactionsView
 from gateway.operations.partners import GroupPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
 from gateway.operations.sources import LinkHealth
 from gateway.state.records import LinkRecord
 from gateway.state.topic import TOPIC
+from gateway.state.views import StateViews
 from gateway.telemetry.numbers import ControlNumbers
 from gateway.topics.copy_watch import LOOK_EVERY_S
 from gateway.topics.measured_create import CreateEnded, nobody_listens
@@ -157,6 +159,7 @@ class ControlService:
         self.schema_check = parts.schema_gate.checks
         self.discovery = Discovery(records=parts.records, views=parts.views)
         self.access_check = AccessCheck(records=parts.records, views=parts.views, target=parts.target)
+        self.transactions = TransactionsView(parts.records, parts.views, parts.target)
         self.users, self.quotas = users_and_quotas(parts)
         self._copy_watch = copy_watch(parts)
         self._sync = config_sync(parts)
@@ -217,6 +220,15 @@ class ControlService:
         every(REHEARSALS_EVERY_S, self.migration_rehearsals.run_due, "rehearsals of migrations")
         every(SAMPLE_EVERY_S, self._history.look, "history of mirrors")
         every(JUDGE_EVERY_S, self.readiness.look, "readiness of migrations")
+
+    @property
+    def views(self) -> StateViews:
+        """The records, read only."""
+        return self._store
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return self._parts.records.now_ms()
 
     def target_cluster_id(self) -> str:
         """Of the cluster that all links lead to."""

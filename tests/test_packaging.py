@@ -42,6 +42,8 @@ def test_the_wheel_holds_every_module_and_its_data(wheel: zipfile.ZipFile) -> No
     assert modules <= packed
     assert {"gateway/py.typed", "protocol/py.typed", "gateway/devcluster/pom.xml"} <= packed
     assert {f"gateway/api/docs/docs.{kind}" for kind in ("html", "css", "js")} <= packed
+    page = (ROOT / "gateway/console/page").iterdir()
+    assert {f"gateway/console/page/{file.name}" for file in page} <= packed
     assert wheel.read("gateway/devcluster/pom.xml") == (ROOT / "configs" / "brokers" / "pom.xml").read_bytes()
 
 

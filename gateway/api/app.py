@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from fastapi import FastAPI
 
 from gateway.api import confluent, errors, gateways, status
+from gateway.api.console import snapshots
+from gateway.api.console.snapshots import Writes
 from gateway.api.gateways import GatewaysView
 from gateway.api.groups import groups
-from gateway.api.links import link_access, link_configs, link_schemas, link_users, links
+from gateway.api.links import link_access, link_configs, link_schemas, link_transactions, link_users, links
 from gateway.api.migrations import migrations
 from gateway.api.mirrors import candidates, catch_up, failbacks, mirror_changes, mirrors
 from gateway.api.plane import Plane
@@ -22,6 +24,7 @@ def create_app(
     metrics: MetricsText,
     listeners: Callable[[], Mapping[str, str]] = dict,
     fleet: Callable[[], GatewaysView] | None = None,
+    writes: Writes | None = None,
 ) -> FastAPI:
     """The application over a started service, whichever it is at the time of a request.
 
@@ -29,6 +32,7 @@ def create_app(
         metrics: rendered at /metrics.
         listeners: 'bootstrap' and node ids -> `host:port`, for /v3/status.
         fleet: answers /v3/gateways.
+        writes: of all gateways, for /v3/console.
     """
     app = FastAPI(title="lockgate", version=VERSION, responses=errors.RESPONSES, docs_url=None, redoc_url=None)
     errors.install(app)
@@ -44,6 +48,7 @@ def create_app(
     app.include_router(candidates.router(plane))
     app.include_router(link_access.router(plane))
     app.include_router(link_users.router(plane))
+    app.include_router(link_transactions.router(plane))
     app.include_router(link_schemas.router(plane))
     app.include_router(groups.router(plane))
     app.include_router(migrations.reading_router(plane))
@@ -51,6 +56,7 @@ def create_app(
     for confluents in confluent.routers(plane):
         app.include_router(confluents)
     app.include_router(status.router(lambda: plane().status(), metrics, listeners))
+    app.include_router(snapshots.router(plane, fleet, writes))
     if fleet is not None:
         app.include_router(gateways.router(fleet))
     return app

@@ -33,7 +33,8 @@ REST = "rest"
 NO_BASE: Final = "http://gateway"
 _HOST: Final = re.compile(rb"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
 _ANSWER_S = 120.0
-_OWN: Final = ("/health", "/ready", "/metrics", "/v3/status", "/docs", "/openapi.json")
+_OWN: Final = ("/health", "/ready", "/metrics", "/v3/status", "/docs", "/console", "/openapi.json")
+_OWN_BELOW: Final = ("/docs/", "/console/")
 _log = structlog.get_logger("lockgate.rest")
 
 Scope = MutableMapping[str, Any]
@@ -114,7 +115,7 @@ class LeaderForwarding:
 
     async def __call__(self, scope: Scope, receive: Callable[[], Awaitable[Any]], send: Any) -> None:
         """ASGI."""
-        if scope["type"] != "http" or scope["path"] in _OWN or scope["path"].startswith("/docs/"):
+        if scope["type"] != "http" or scope["path"] in _OWN or scope["path"].startswith(_OWN_BELOW):
             await self._own(scope, receive, send)
             return
         question = Question(
@@ -127,12 +128,13 @@ class LeaderForwarding:
             base_of(scope),
         )
         try:
-            answer = await self._answer(question)
+            answer = await self.answer(question)
         except asyncio.CancelledError:  # the HTTP server stops, and its patience is over
             answer = _refusal(503, "this gateway stops, and did not wait for the answer; ask again")
         await answer(scope, receive, send)
 
-    async def _answer(self, question: Question) -> Response:
+    async def answer(self, question: Question) -> Response:
+        """The leader's, this gateway or another one: 503 when there is none."""
         if self._led is not None:
             found = await self._asked_here(question)
             return Response(found.content, found.status_code, media_type=found.headers.get("content-type"))

@@ -1,4 +1,5 @@
-"""What a gateway answers about itself, whoever leads: /v3/status, /health, /ready, /metrics, and the pages at /docs."""
+"""What a gateway answers about itself, whoever leads: /v3/status, /health, /ready, /metrics, and the pages at /docs and
+/console."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from typing import Any
 from fastapi import FastAPI
 
 from gateway.api import docs, errors, status
+from gateway.api.console import page
 from gateway.api.status import Checks, MetricsText, no_checks
+from gateway.console.feed import Feed
 from gateway.control_plane import StatusView
 from gateway.version import VERSION
 
@@ -19,15 +22,19 @@ def create_own_app(
     listeners: Callable[[], Mapping[str, str]],
     checks: Checks = no_checks,
     document: Callable[[], Mapping[str, Any]] = dict,
+    feed: Feed | None = None,
 ) -> FastAPI:
     """The application.
 
     Args:
         checks: for /health and /ready.
         document: OpenAPI's, of all that the fleet answers.
+        feed: of the console; None: there is no console.
     """
     app = FastAPI(title="lockgate", version=VERSION, docs_url=None, redoc_url=None, openapi_url=None)
     errors.install(app)
     app.include_router(status.router(view, metrics, listeners, checks))
     app.include_router(docs.router(document))
+    if feed is not None:
+        app.include_router(page.router(feed, view))
     return app

@@ -59,7 +59,7 @@ def list_groups(link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_UR
 
 @app.command("describe")
 def describe(group: Group, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
-    """Show a mirror group: members on the source, members that wait, offsets."""
+    """Show a mirror group: members on both clusters, members that wait, offsets."""
     answer = ask(url, lambda api: api.get(_path(link, group)))
     if output is not Output.TABLE:
         dump(answer, output)
@@ -84,9 +84,13 @@ def describe(group: Group, link: Link, output: Format = Output.TABLE, url: Url =
         ["Where", "Client id", "Host", "Topics"],
         [
             *(["source", m["client_id"], m["host"], ", ".join(m["topics"])] for m in members),
+            *(
+                ["target", m["client_id"], m["host"], ", ".join(m["topics"])]
+                for m in answer.get("target_members") or []
+            ),
             *(["waiting", w["client_id"], w["host"], f"for {w['waiting_s']:.0f} s"] for w in answer["waiting"]),
         ],
-        empty="no members on the source, nobody waits at the gateway",
+        empty="no members on either cluster, nobody waits at the gateway",
     )
     _left_behind(members)
     if answer["offsets"]:

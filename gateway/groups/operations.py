@@ -18,7 +18,8 @@ from gateway.groups.rules.offset_sync_status import OffsetSyncStatus
 from gateway.kafka.commits import Committed
 from gateway.kafka.groups import DEAD, GroupView
 from gateway.kafka.topic_partition import TopicPartition
-from gateway.operations.cluster_errors import source_errors
+from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.partners import GroupPlan, GroupPromoter
 from gateway.operations.records import Records
 from gateway.operations.sources import VIEW_S, Sources, SourcesForViews
@@ -38,7 +39,7 @@ class MirrorGroupView:
     `waits_for`: why it is not promoted yet. `members_after_promote`: a promoted group has members on the source
     again. `sync`:
     how its offset sync stands, None where there is none. `commits_after_promote`: partitions for which offsets were
-    committed on the source since the promote.
+    committed on the source since the promote. `target`: the group there, when one is described and the target tells.
     """
 
     record: GroupRecord
@@ -49,6 +50,7 @@ class MirrorGroupView:
     unknown: str = ""
     sync: OffsetSyncStatus | None = None
     commits_after_promote: int = 0
+    target: GroupView | None = None
 
     @property
     def members_after_promote(self) -> bool:
@@ -76,6 +78,7 @@ class Groups:
         promoter: GroupPromoter,
         reports: GroupReports,
         locks: KeyedLocks,
+        target: ClusterAccess,
     ) -> None:
         self._records = records
         self._store = records.store
@@ -84,6 +87,7 @@ class Groups:
         self._gates = gates
         self._promoter = promoter
         self._locks = locks
+        self._target = target
         self._reports = reports
 
     async def create(self, link: str, group: str, *, validate_only: bool = False) -> MirrorGroupView:
@@ -146,8 +150,19 @@ class Groups:
         return list(await asyncio.gather(*(self._view(record, with_offsets=False) for record in records)))
 
     async def describe(self, link: str, group: str) -> MirrorGroupView:
-        """One mirror group with its members, waiters and offsets."""
-        return await self._view(self._record(link, group), with_offsets=True)
+        """One mirror group with its members on both sides, waiters and offsets."""
+        record = self._record(link, group)
+        view, there = await asyncio.gather(self._view(record, with_offsets=True), self._on_target(group))
+        return replace(view, target=there)
+
+    async def _on_target(self, group: str) -> GroupView | None:
+        """None when the target does not tell."""
+        try:
+            with target_errors():
+                async with asyncio.timeout(VIEW_S):
+                    return await self._target.describe_group(group)
+        except ControlError:
+            return None
 
     async def promote(self, link: str, group: str, *, force: bool = False) -> MirrorGroupView:
         """Let the group read on the target, from exactly where it was on the source."""

@@ -208,7 +208,14 @@ class DataPlane:
             closed=stats.closed,
             auto_create_refused=stats.auto_create_refused,
             held=stats.held,
+            forwarded=stats.forwarded,
         )
+
+    def writes(self) -> Mapping[str, int]:
+        """Produce requests so far: sent to a `source`, to the `target`, and `held` by write pauses first."""
+        stats = self.sessions.stats
+        sent = stats.forwarded
+        return {"source": sent, "target": max(0, stats.produced() - sent), "held": sum(stats.held.values())}
 
 
 async def _awaited(work: Awaitable[None]) -> None:

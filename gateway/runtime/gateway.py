@@ -22,6 +22,7 @@ from gateway.api.app import create_app
 from gateway.api.leader_forwarding import LeaderForwarding
 from gateway.api.own import create_own_app
 from gateway.config.settings import Settings
+from gateway.console.timeline import Timeline
 from gateway.control_plane import StatusView
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.routing import Routing, RoutingTable
@@ -40,6 +41,7 @@ from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.operations.sources import Sources
 from gateway.runtime.api import ApiServer
 from gateway.runtime.audit_topic import AuditTopic
+from gateway.runtime.console import FleetWrites, console_feed
 from gateway.runtime.data_plane import DataPlane
 from gateway.runtime.health import Vitals, checks
 from gateway.runtime.identity import act_for_clients, require_token_listeners
@@ -220,12 +222,17 @@ class Gateway:
 
     def _wire_api(self, peering: Peering) -> None:
         siblings = Siblings(self._name, self._worker, peering.peers, self._metrics, self._checks)
+        timeline = Timeline(self._store, self._host.wall_ms)
+        self._closers.callback(timeline.close)
+        feed = console_feed(lambda: self._forwarding, timeline, self._host.monotonic)
+        self._closers.push_async_callback(feed.close)
+        writes = FleetWrites(peering.peers, self._data.writes)
         own = (self._host.create_own_app or create_own_app)(
-            self._status, siblings, self._data.names, siblings.checks, self._document
+            self._status, siblings, self._data.names, siblings.checks, self._document, feed
         )
         # Once, and not when a term begins: it takes 50 ms, in which everything else would stand still.
         self._app = (self._host.create_app or create_app)(
-            lambda: self._led.service, self._metrics, self._data.names, lambda: self._led.gateways
+            lambda: self._led.service, self._metrics, self._data.names, lambda: self._led.gateways, writes
         )
         audit = AuditTrail(lambda: self._name, self._store, self._host.wall_ms)
         self._forwarding = LeaderForwarding(own, peering.peers, lambda: peering.fleet.leader, audit, lambda: self._name)

@@ -280,6 +280,7 @@ _LIMITS: Table[ProxyNumbers] = (
         "Requests that waited at gates beyond their principal's limit.",
         lambda p: p.uncounted_waiters,
     ),
+    ("lockgate_forwarded_writes_total", "Produce requests that were sent to a source.", lambda p: p.forwarded),
     (
         "lockgate_forwarded_writes_throttled_total",
         "Writes to sources that were throttled: beyond their principal's quota.",

@@ -45,7 +45,8 @@ class ProxyNumbers:
     `uncounted_waiters`: requests that waited at gates beyond their principal's limit. `held_bytes`: of requests that
     wait in the gateway; `unread_connections`, `unread_times`: who is not read for that, now and so far. `throttled`:
     writes to sources beyond their principal's quota. `tokens`: by link, '' for the target. `client_errors`: link ->
-    what failed -> connections to its source that could not be opened.
+    what failed -> connections to its source that could not be opened. `forwarded`: Produce
+    requests that were sent to a source.
     """
 
     bounds_s: Sequence[float]
@@ -62,6 +63,7 @@ class ProxyNumbers:
     closed: Mapping[str, int] = field(default_factory=dict)
     auto_create_refused: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
+    forwarded: int = 0
 
 
 @dataclass(frozen=True, slots=True)

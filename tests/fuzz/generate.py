@@ -191,7 +191,7 @@ class _Maker:
 
     def _rest(self) -> Step:
         rng = self.rng
-        route = rng.choice([row for row in ROUTES if not row.path.startswith("/docs")])
+        route = rng.choice([row for row in ROUTES if not row.path.startswith(("/docs", "/console"))])
         path = route.path
         for name in ("link", "topic", "partition", "job", "group:path", "name:path"):
             said = "west" if name == "link" and rng.random() < 0.8 else rng.choice(_NAMES)

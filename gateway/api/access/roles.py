@@ -99,6 +99,10 @@ ROUTES: Final = (
     Route("GET", "/metrics", Role.VIEWER),
     Route("GET", "/docs", Role.ANYONE),  # the page without what it shows
     Route("GET", "/docs/{file}", Role.ANYONE),
+    Route("GET", "/console", Role.ANYONE),  # likewise
+    Route("GET", "/console/caller", Role.ANYONE),  # its own role
+    Route("GET", "/console/feed", Role.VIEWER),
+    Route("GET", "/console/{file}", Role.ANYONE),
     Route("GET", "/openapi.json", Role.VIEWER),
     Route("GET", "/v3/status", Role.VIEWER),
     Route("GET", "/v3/links", Role.VIEWER),
@@ -141,6 +145,7 @@ ROUTES: Final = (
     Route("GET", _LINK + "/job-plan", Role.VIEWER),
     Route("PUT", _LINK + "/catch-up/{job}", Role.OPERATOR),
     Route("GET", _LINK + "/candidates", Role.VIEWER),
+    Route("GET", _LINK + "/transactions", Role.VIEWER),
     Route("GET", _LINK + "/acl-plan", Role.VIEWER),
     Route("GET", _LINK + "/access", Role.VIEWER),
     Route("GET", _LINK + "/user-plan", Role.VIEWER),
@@ -191,6 +196,8 @@ ROUTES: Final = (
     Route("POST", _CONFLUENT_MIRRORS + ":reverse-and-start-mirror", Role.OPERATOR),
     Route("POST", _CONFLUENT_MIRRORS + ":reverse-and-pause-mirror", Role.OPERATOR),
     Route("POST", _CONFLUENT_MIRRORS + ":truncate-and-restore", Role.ADMIN),
+    Route("GET", "/v3/console", Role.VIEWER),
+    Route("GET", "/v3/console/partitions", Role.VIEWER),
     Route("GET", "/v3/gateways", Role.VIEWER),
     Route("GET", "/v3/gateways/{name:path}", Role.VIEWER),
     Route("DELETE", "/v3/gateways/{name:path}", Role.ADMIN),

@@ -115,6 +115,14 @@ class OffsetSyncData(BaseModel):
         return cls(last_sync_ms=status.synced_ms, error=status.error, lag=status.behind, held_back=held_back)
 
 
+class TargetMember(BaseModel):
+    """A member on the target, which reads there by a gateway or beside it."""
+
+    client_id: str
+    host: str
+    topics: list[str]
+
+
 class GroupData(BaseModel):
     """A mirror group. `source_state` and `members` are null when the source did not tell; `unknown`: why."""
 
@@ -129,6 +137,9 @@ class GroupData(BaseModel):
     error_message: str
     source_state: str | None
     members: list[MemberData] | None
+    target_members: list[TargetMember] | None = Field(
+        None, description="Members on the target, in describe; null: the target did not tell."
+    )
     note: str = Field(description="What to know of the offsets that were carried.")
     waits_for: str = Field(description="Why it is not promoted yet.")
     members_after_promote: bool = Field(description="A promoted group has members on the source again.")
@@ -155,6 +166,12 @@ class GroupData(BaseModel):
             members=None
             if source is None
             else [MemberData.of(one) for one in left_behind(source.members, view.waiting)],
+            target_members=None
+            if view.target is None
+            else [
+                TargetMember(client_id=one.client_id, host=one.host, topics=sorted(one.topics))
+                for one in view.target.members
+            ],
             note=view.record.note,
             waits_for=view.waits_for,
             members_after_promote=view.members_after_promote,

@@ -199,6 +199,7 @@ class ProduceHandler:
                 self._connect(session, exchange, view, plan, key, lane)
                 return
             connections[key] = connection
+        self._stats.forwarded += bool(connections)
         ForwardedProduce(self._writes, session, exchange, view, plan).send(connections, refused)
         for connection in connections.values():
             if connection.write_paused:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gateway.proxy.rules.stalls import StallsSeen
 from gateway.proxy.session.exchange import Exchange
+from protocol.apis import ApiKey
 
 BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 API_KEYS = 128
@@ -37,6 +38,7 @@ class ProxyStats:
         "_requests",
         "auto_create_refused",
         "closed",
+        "forwarded",
         "held",
         "last_unanswered",
         "stalls",
@@ -52,6 +54,7 @@ class ProxyStats:
         self.closed: dict[str, int] = {}  # connections by the first words of why they ended
         self.auto_create_refused: dict[str, int] = {}  # topic that exists on a source, is not mirrored
         self.held: dict[str, int] = {}  # produce requests held by a write pause, by topic
+        self.forwarded = 0  # produce requests that were sent to a source
         self.stalls = StallsSeen(clock)
 
     def began(self, api_key: int, size: int) -> None:
@@ -71,6 +74,10 @@ class ProxyStats:
         elapsed = self._clock() - exchange.started
         self._latency[exchange.api_key] += elapsed
         self._buckets[exchange.api_key][bisect_left(BUCKETS_S, elapsed)] += 1
+
+    def produced(self) -> int:
+        """Produce requests so far, wherever they went."""
+        return self._requests[ApiKey.PRODUCE]
 
     def snapshot(self) -> Iterator[ApiSnapshot]:
         """The APIs that were used at all."""

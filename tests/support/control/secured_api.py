@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -20,9 +21,11 @@ from gateway.api.app import create_app
 from gateway.api.leader_forwarding import LeaderForwarding
 from gateway.api.own import create_own_app
 from gateway.config.api import Api
+from gateway.console.timeline import Timeline
 from gateway.devcluster import claim_ports, release_ports
 from gateway.fleet.peers.channel import Peers
 from gateway.runtime.api import ApiServer
+from gateway.runtime.console import console_feed
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import Plane
 
@@ -50,7 +53,9 @@ class SecuredApi:
         metrics = Metrics()
         metrics.control = plane.service.numbers
         self.app = create_app(lambda: plane.service, metrics)
-        own = create_own_app(plane.service.status, metrics, dict, self._found, self.app.openapi)
+        self.timeline = Timeline(plane.store, lambda: plane.now_ms)
+        self.feed = console_feed(lambda: self.forwarding, self.timeline, time.monotonic)
+        own = create_own_app(plane.service.status, metrics, dict, self._found, self.app.openapi, self.feed)
         trail = AuditTrail(lambda: name, plane.store, lambda: plane.now_ms)
         self.forwarding = LeaderForwarding(own, self.peers, lambda: self.leader, trail, lambda: name)
         self._server = ApiServer(self.forwarding, settings)
@@ -94,6 +99,7 @@ class SecuredApi:
         logger = logging.getLogger(LOGGER)
         logger.removeHandler(self._handler)
         logger.setLevel(self._level)
+        await self.feed.close()
         await self._server.close()
         await self.peers.close()
 

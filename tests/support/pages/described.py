@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import BaseModel
 
 from gateway.api.gateways import GatewayData
-from gateway.api.groups.group_models import GroupData, MemberData, OffsetData, OffsetSyncData, WaiterData
+from gateway.api.groups.group_models import GroupData, MemberData, OffsetData, OffsetSyncData, TargetMember, WaiterData
 from gateway.api.links.link_config_models import LinkTaskData
 from gateway.api.links.link_models import LinkData
 from gateway.api.mirrors.candidates import CandidateList
@@ -152,6 +152,7 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
         "error_message": _WORDS,
         "source_state": "asked of the source by `describe` and `list` only; `group_source_members` has its members",
         "members": "`group_source_members`",
+        "target_members": "of one group; the target's own metrics have its groups",
         "note": _WORDS,
         "waits_for": _WORDS,
         "members_after_promote": "`group_members_after_promote`",
@@ -166,6 +167,7 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
         "waits": "of one member; `group_held_members` has how many wait",
         "session_timeout_ms": _GIVEN,
     },
+    TargetMember: dict.fromkeys(("client_id", "host", "topics"), _NAME),
     WaiterData: {
         "client_id": _NAME,
         "host": _NAME,

@@ -1,0 +1,60 @@
+// Each application's way through the steps.
+
+import { actionBar, applicationActions } from "./actions.js";
+import { attr, h, keyed, text } from "./dom.js";
+import { count } from "./numbers.js";
+
+const STEPS = [
+  ["Mirrored", "mirrored", "topics", "topics are level with the source"],
+  ["Producers", "moved", "topics", "topics have had no write beside the gateway for a minute"],
+  ["At the gate", "gated", "groups", "groups wait at the gateway or have passed"],
+  ["Groups", "groups_moved", "groups", "groups read on the target"],
+  ["Topics", "promoted", "topics", "topics are written on the target"],
+];
+
+export function stepsView(context) {
+  const { store } = context;
+  const list = h("ul", { class: "applications" });
+  const node = h("section", { class: "card", "aria-label": "Applications" }, h("h3", {}, "Applications"), list);
+  const bars = new Map();
+  return {
+    node,
+    update() {
+      const rows = store.rows("applications");
+      attr(node, "hidden", Object.keys(rows).length === 0);
+      keyed(list, Object.keys(rows), (key) => {
+        const bar = actionBar(context, () => applicationActions(store, store.row("applications", key)));
+        bars.set(key, bar);
+        const steps = STEPS.map(([label, , , about]) => h("li", {}, h("span", { class: "step-name" }, label), h("span", { class: "step-count", title: about })));
+        return h("li", { class: "application" },
+          h("div", { class: "application-head" }, h("strong", {}), h("span", { class: "soft" }), bar.node), h("ol", { class: "steps" }, ...steps));
+      }, (each, key) => {
+        fill(each, rows[key]);
+        bars.get(key).update();
+      });
+    },
+  };
+}
+
+function fill(node, row) {
+  const [head, steps] = node.children;
+  text(head.children[0], row.name);
+  text(head.children[1], about(row));
+  STEPS.forEach(([label, done, of], at) => {
+    const step = steps.children[at];
+    const total = row[of];
+    const all = total > 0 && row[done] >= total;
+    attr(step, "class", total === 0 ? "none" : all ? "done" : row[done] ? "part" : "to-do");
+    text(step.lastChild, total === 0 ? "none" : `${count(row[done])} of ${count(total)}`);
+    attr(step, "aria-label", total === 0 ? `${label}: none` : `${label}: ${row[done]} of ${total}`);
+  });
+}
+
+function about(row) {
+  const said = row.migration ? [`migration ${row.migration}, ${row.state}`] : [`all of link ${row.link} that is in no migration`];
+  if (row.readiness !== null) said.push(`readiness ${row.readiness}`);
+  if (row.after.length) said.push(`after ${row.after.join(", ")}`);
+  if (row.together) said.push("moves together");
+  if (row.trouble) said.push(`${row.trouble} in trouble`);
+  return said.join(" · ");
+}

@@ -1,0 +1,112 @@
+// Mirror topics as a table, and one of them with its partitions.
+
+import { actionBar, topicActions } from "./actions.js";
+import { ask, name } from "./api.js";
+import { attr, h, keyed, text } from "./dom.js";
+import { bytes, count, many, milliseconds, time } from "./numbers.js";
+import { partitionTable } from "./partitions.js";
+import { table } from "./table.js";
+
+const STATES = {
+  ACTIVE: "mirrored", PAUSED: "paused", PENDING_STOPPED: "being promoted", STOPPED: "on the target", FAILED: "FAILED",
+  SOURCE_UNAVAILABLE: "source away", LINK_FAILED: "link failed", CATCHING_UP: "copied by a job", PENDING_MIRROR: "being created",
+};
+
+export function stateOf(row) {
+  const said = STATES[row.state] || row.state;
+  return row.direction === "REVERSE" && row.state === "ACTIVE" ? "mirrored back" : said;
+}
+
+const bad = (row) => (["FAILED", "LINK_FAILED", "SOURCE_UNAVAILABLE"].includes(row.state) ? "bad" : "");
+
+export function topicsView({ store }) {
+  const found = table({
+    label: "Mirror topics",
+    empty: "No topic is mirrored yet.",
+    columns: [
+      { key: "topic", label: "Topic", wide: "2fr", value: (row) => row.topic, href: (row) => `#/topic/${name(row.link)}/${name(row.topic)}` },
+      { key: "link", label: "Link", value: (row) => row.link, low: 1 },
+      { key: "state", label: "State", value: stateOf, mark: bad },
+      { key: "partitions", label: "Partitions", number: true, value: (row) => count(row.partitions), order: (row) => row.partitions, low: 1 },
+      { key: "lag", label: "Behind", number: true, value: (row) => (row.written_on === "target" && row.direction === "FORWARD" ? "–" : count(row.lag)), order: (row) => row.lag },
+      { key: "lag_ms", label: "by time", number: true, value: (row) => (row.lag ? milliseconds(row.lag_ms) : "–"), order: (row) => row.lag_ms, low: 1 },
+      { key: "rate", label: "Copied /s", number: true, value: (row) => bytes(row.bytes_per_s), order: (row) => row.bytes_per_s, low: 1 },
+      { key: "bypassed", label: "Beside /min", number: true, value: (row) => count(row.bypassed), order: (row) => row.bypassed, low: 1 },
+    ],
+  });
+  const filter = h("input", { type: "search", id: "topic-filter", placeholder: "part of a name" });
+  const sums = h("p", { class: "soft" });
+  filter.addEventListener("input", () => view.update());
+  const node = h("section", {}, h("h2", {}, "Mirror topics"), h("p", { class: "bar" }, h("label", { for: "topic-filter" }, "Show "), filter), sums, found.node);
+  const view = {
+    node,
+    update() {
+      const rows = store.rows("topics");
+      const part = filter.value.trim().toLowerCase();
+      const shown = Object.entries(rows).filter(([, row]) => !part || row.topic.toLowerCase().includes(part));
+      const behind = shown.reduce((total, [, row]) => total + (row.lag || 0), 0);
+      text(sums, `${many(shown.length, "topic")}, ${many(behind, "record")} behind`);
+      found.update(new Map(shown));
+    },
+  };
+  return view;
+}
+
+export function topicView(context, link, topic) {
+  const { store } = context;
+  const key = `${link}/${topic}`;
+  const bar = actionBar(context, () => topicActions(store.row("topics", key)));
+  const facts = h("dl", { class: "facts wide" });
+  const line = h("p", { class: "bad" });
+  const who = h("ul", { class: "lines" });
+  const whoHead = h("h3", {}, "Who has not moved yet");
+  const partitions = partitionTable({ link, topic, label: `Partitions of ${topic}` });
+  const node = h("section", {}, h("p", {}, h("a", { href: "#/topics" }, "All topics")), h("div", { class: "card-head" }, h("h2", {}, topic), bar.node),
+    line, facts, whoHead, who, h("h3", {}, "Partitions"), partitions.node);
+  let asked = 0;
+  let closed = false;
+
+  // Asks the source, so seldom.
+  async function askWho() {
+    asked = Date.now();
+    let said;
+    try {
+      const found = (await ask("GET", `/v3/links/${name(link)}/mirrors/${name(topic)}`)).clients_not_migrated;
+      said = !found ? ["Nobody is looked for in this state."] : found.unknown ? [found.unknown]
+        : [`${many(found.bypassed_last_minute, "record")} came beside the gateway in the last minute.`,
+          ...(found.readers || []).map((one) => `${one.client_id} (${one.host}) of group ${one.group} reads on the source.`)];
+    } catch (error) {
+      said = [error.message];
+    }
+    if (!closed) keyed(who, said, (each) => h("li", {}, each));
+  }
+
+  return {
+    node,
+    close() {
+      closed = true;
+      partitions.close();
+    },
+    update() {
+      const row = store.row("topics", key);
+      bar.update();
+      if (!row) {
+        text(line, "It is no mirror topic (any more).");
+        attr(line, "hidden", false);
+        return;
+      }
+      text(line, row.message || (row.error ? row.error : ""));
+      attr(line, "hidden", !line.textContent);
+      const pairs = [
+        ["State", `${stateOf(row)} since ${time(row.since_ms)}`], ["Written on", `the ${row.written_on}`],
+        ["Behind", row.lag === null ? "not known" : `${many(row.lag, "record")}${row.lag ? `, ${milliseconds(row.lag_ms)}` : ""}`],
+        ["Offsets", row.translated ? "translated" : "equal on both clusters"],
+        ["Source topic", row.source_topic], ["Copied", `${bytes(row.bytes_per_s)} /s`],
+      ];
+      if (row.waits_for) pairs.push(["The source waits for", row.waits_for]);
+      keyed(facts, pairs.map(([label]) => label), (label) => h("div", {}, h("dt", {}, label), h("dd", {})), (each, label) => text(each.lastChild, pairs.find(([one]) => one === label)[1]));
+      if (Date.now() - asked > 15000) askWho();
+      partitions.update();
+    },
+  };
+}

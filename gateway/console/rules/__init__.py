@@ -1,0 +1,1 @@
+"""What the console shows, and what of it has changed. Pure."""

@@ -1,0 +1,161 @@
+"""What somebody should look at, of the rows that a console shows: one line each, with the remedy. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from gateway.console.rules.sections import Cell, Row, Rows
+
+ERROR: Final = "error"
+WARNING: Final = "warning"
+
+
+class Rule(NamedTuple):
+    """`holds` of a row makes `line` an alert of this severity. `goes_to`: the view that shows more."""
+
+    name: str
+    severity: str
+    holds: Callable[[Row], Cell]
+    line: Callable[[Row], str]
+    remedy: str
+
+
+_LINKS: Final = (
+    Rule(
+        "link-unavailable",
+        ERROR,
+        lambda row: row["error"] or row["state"] in ("UNAVAILABLE", "FAILED"),
+        lambda row: f"link {row['link']}: its source cannot be used ({row['error'] or row['state']})",
+        "See lockgate link describe; mirrors go on by themselves when it answers.",
+    ),
+)
+_TOPICS: Final = (
+    Rule(
+        "mirror-failed",
+        ERROR,
+        lambda row: row["state"] == "FAILED",
+        lambda row: f"mirror topic {row['topic']} has FAILED: {row['message'] or row['error']}",
+        "lockgate mirror repair says what can be done.",
+    ),
+    Rule(
+        "promote-failed",
+        WARNING,
+        lambda row: row["promote_failed"],
+        lambda row: f"the last promote of {row['topic']} was given up; it is mirrored as before",
+        "Open the topic for the reason, mend it, and promote again.",
+    ),
+    Rule(
+        "partitions-failing",
+        WARNING,
+        lambda row: row["failing"] and row["state"] != "FAILED",
+        lambda row: f"{row['failing']} of {row['partitions']} partitions of {row['topic']} fail: {row['message']}",
+        "They are tried again; open the topic for each one's reason.",
+    ),
+    Rule(
+        "records-after-cutover",
+        ERROR,
+        lambda row: row["after_cutover"],
+        lambda row: f"{row['after_cutover']} records of {row['topic']} were written to the source after its cutover",
+        "A producer still goes to the source: restart it onto the gateway.",
+    ),
+    Rule(
+        "records-lost",
+        WARNING,
+        lambda row: row["lost"],
+        lambda row: f"the source deleted {row['lost']} records of {row['topic']} before they were mirrored",
+        "Longer retention on the source, or a job that copies the backlog, keeps the rest.",
+    ),
+    Rule(
+        "not-mirrored",
+        WARNING,
+        lambda row: row["not_mirrored"],
+        lambda row: f"a failover left {row['not_mirrored']} records of {row['topic']} on the source",
+        "lockgate mirror describe names them by partition.",
+    ),
+    Rule(
+        "retries-unknown",
+        WARNING,
+        lambda row: row["retries_unknown"],
+        lambda row: (
+            f"retries over the failover of {row['topic']} may be there twice, in {row['retries_unknown']} partitions"
+        ),
+        "Readers that count should look for them.",
+    ),
+    Rule(
+        "configs-set-back",
+        WARNING,
+        lambda row: row["set_back"],
+        lambda row: f"{row['set_back']} configs of {row['topic']} were changed on the copy, and set back",
+        "Change them on the source, or give the mirror configs of its own.",
+    ),
+)
+_GROUPS: Final = (
+    Rule(
+        "group-failed",
+        ERROR,
+        lambda row: row["state"] == "FAILED",
+        lambda row: f"group {row['group']} was not promoted: {row['message']}",
+        "Mend what it says, and promote it again.",
+    ),
+    Rule(
+        "members-after-promote",
+        ERROR,
+        lambda row: row["members_after_promote"] or row["commits_after_promote"],
+        lambda row: f"group {row['group']} reads on the source again after its promote",
+        "A consumer was started against the source: restart it onto the gateway.",
+    ),
+    Rule(
+        "sync-failing",
+        WARNING,
+        lambda row: row["sync_failing"],
+        lambda row: f"offsets of group {row['group']} are not synced at the moment",
+        "Open the group for the reason.",
+    ),
+)
+_GATEWAYS: Final = (
+    Rule(
+        "gateway-lost",
+        ERROR,
+        lambda row: row["state"] == "lost",
+        lambda row: f"gateway {row['name']} is lost: write pauses wait for its lease",
+        "Start it again; if it has stopped for good, lockgate gateway forget.",
+    ),
+    Rule(
+        "gateway-silent",
+        WARNING,
+        lambda row: row["state"] == "silent",
+        lambda row: f"gateway {row['name']} was not heard for a moment",
+        "Nothing to do unless it stays so.",
+    ),
+)
+
+
+def alerts(links: Rows, topics: Rows, groups: Rows, gateways: Rows) -> dict[str, Row]:
+    """By `rule/key of the row`: severity, what it is about, the line, the remedy."""
+    found: dict[str, Row] = {}
+    for kind, rows, rules in (
+        ("link", links, _LINKS),
+        ("topic", topics, _TOPICS),
+        ("group", groups, _GROUPS),
+        ("gateway", gateways, _GATEWAYS),
+    ):
+        found |= dict(_of(kind, rows, rules))
+    return found
+
+
+def _of(kind: str, rows: Rows, rules: tuple[Rule, ...]) -> Iterator[tuple[str, Row]]:
+    for key, row in rows.items():
+        for rule in rules:
+            if rule.holds(row):
+                yield (
+                    f"{rule.name}/{key}",
+                    {
+                        "rule": rule.name,
+                        "severity": rule.severity,
+                        "kind": kind,
+                        "key": key,
+                        "line": rule.line(row),
+                        "remedy": rule.remedy,
+                    },
+                )

@@ -1,0 +1,121 @@
+"""Each application's way through the steps: how much of it is mirrored, moved, gated, promoted. Pure.
+
+An application is one of a migration's file; what a link has without any migration is shown as one application of the
+link's name. The steps are counts and no plan: what is done next, and why not now, is what `migration status` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from gateway.console.rules.sections import Cell, Row, Rows
+from gateway.migration.rules.file import Application, FileError, MigrationFile, matches, of_text
+from gateway.state.views import StateViews
+from gateway.telemetry.numbers import MigrationNumbers
+
+LEVEL_MS: Final = 10_000
+"""A copy that is behind by less than this is called level: its last record is on the way."""
+
+
+def applications(
+    views: StateViews, topics: Rows, groups: Rows, migrations: Sequence[MigrationNumbers] = ()
+) -> dict[str, Row]:
+    """By `migration/application`; by `/link` of what is in no migration.
+
+    `mirrored`, `moved`, `gated`, `groups_moved`, `promoted` are counts of `topics` and `groups`.
+    """
+    by_topic, by_group = _by_source(topics, "source_topic"), _by_source(groups, "source_group")
+    readiness = {one.migration: one.readiness for one in migrations}
+    found: dict[str, Row] = {}
+    told: set[tuple[str, str, str]] = set()
+    for record in views.migrations.values():
+        file = _file(record.file)
+        for one in () if file is None else file.applications:
+            own_topics = _named(one.topics, by_topic.get(record.link, {}))
+            own_groups = _named(one.groups, by_group.get(record.link, {}))
+            told |= {(record.link, "t", name) for name in own_topics}
+            told |= {(record.link, "g", name) for name in own_groups}
+            score = readiness.get(record.name, {}).get(one.name)
+            row = _row(one, own_topics, own_groups)
+            found[f"{record.name}/{one.name}"] = {
+                **row,
+                "migration": record.name,
+                "state": record.state.value,
+                "link": record.link,
+                "readiness": score,
+            }
+    for link in views.links:
+        rest_topics = {name: row for name, row in by_topic.get(link, {}).items() if (link, "t", name) not in told}
+        rest_groups = {name: row for name, row in by_group.get(link, {}).items() if (link, "g", name) not in told}
+        if rest_topics or rest_groups:
+            row = _row(None, rest_topics, rest_groups)
+            found[f"/{link}"] = {**row, "name": link, "migration": "", "state": "", "link": link, "readiness": None}
+    return found
+
+
+@lru_cache(maxsize=64)
+def _file(text: str) -> MigrationFile | None:
+    """None: it was written by a version whose files are others."""
+    try:
+        return of_text(text)
+    except (FileError, ValueError):
+        return None
+
+
+def _by_source(rows: Rows, field: str) -> dict[str, dict[str, Row]]:
+    """Link -> name on the source -> row."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows.values():
+        found.setdefault(str(row["link"]), {})[str(row[field])] = row
+    return found
+
+
+def _named(names: Sequence[str], rows: Mapping[str, Row]) -> dict[str, Row | None]:
+    """Name -> row, None of one that is not mirrored yet. Patterns mean those that are."""
+    found: dict[str, Row | None] = {name: rows.get(name) for name in names if not name.endswith("*")}
+    patterns = [name for name in names if name.endswith("*")]
+    if patterns:
+        found |= {name: row for name, row in rows.items() if matches(name, patterns)}
+    return found
+
+
+def _row(
+    one: Application | None, topics: Mapping[str, Row | None], groups: Mapping[str, Row | None]
+) -> dict[str, Cell]:
+    there = [row for row in topics.values() if row is not None]
+    gated = [row for row in groups.values() if row is not None]
+    return {
+        "name": "" if one is None else one.name,
+        "together": one is not None and one.together,
+        "after": [] if one is None else list(one.after),
+        "until": "promoted" if one is None else one.until.value,
+        "topics": len(topics),
+        "groups": len(groups),
+        "mirrored": _count(there, _is_level),
+        "moved": _count(there, _has_moved),
+        "gated": _count(gated, lambda row: row["state"] == "PROMOTED" or bool(row["waiting"])),
+        "waiting": sum(row["waiting"] for row in gated if isinstance(row["waiting"], int)),
+        "members": sum(row["members"] for row in gated if isinstance(row["members"], int)),
+        "groups_moved": _count(gated, lambda row: row["state"] == "PROMOTED"),
+        "promoted": _count(there, lambda row: row["written_on"] == "target"),
+        "trouble": _count(there, lambda row: row["state"] in ("FAILED", "LINK_FAILED", "SOURCE_UNAVAILABLE"))
+        + _count(gated, lambda row: row["state"] == "FAILED"),
+    }
+
+
+def _count(rows: Iterable[Row], holds: Callable[[Row], object]) -> int:
+    return sum(bool(holds(row)) for row in rows)
+
+
+def _is_level(row: Row) -> bool:
+    lag_ms = row["lag_ms"]
+    if row["written_on"] == "target":
+        return True
+    return row["lag"] is not None and (not row["lag"] or (isinstance(lag_ms, int) and lag_ms <= LEVEL_MS))
+
+
+def _has_moved(row: Row) -> bool:
+    """No record came beside the gateway for a minute: nobody writes to the source any more, as far as is seen."""
+    return row["written_on"] == "target" or (row["lag"] is not None and not row["bypassed"])

@@ -1,0 +1,246 @@
+"""The console in a real browser, before a control plane without Kafka: each view, who may what, and that it is calm."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from gateway.kafka.transactions import Transaction
+from gateway.mirror.interface import PartitionStatus
+from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.open_transactions import TransactionsView
+from gateway.state.records import GroupRecord, GroupState, MirrorError, MirrorState
+from tests.support.control.secured_api import SecuredApi, secured_api
+from tests.support.pages.browser import Scheme, Watched, chromium, opened
+
+PARTITIONS = 10_000
+VIEWS = (
+    ("lock", "Applications"),
+    ("topics", "Mirror topics"),
+    ("topic/l/orders", "Partitions"),
+    ("partitions", "Partitions"),
+    ("groups", "Mirror groups"),
+    ("group/l/billing", "Offsets"),
+    ("transactions", "Transactions"),
+    ("fleet", "Fleet"),
+    ("timeline", "Timeline"),
+    ("alerts", "Alerts"),
+    ("link", "Create a link"),
+    ("link/l", "Topics of link l"),
+)
+
+
+def measured(partition: int, lag: int, source_end: int = 1000) -> PartitionStatus:
+    at = source_end - lag
+    return PartitionStatus(
+        partition=partition, phase="copying", source_end=source_end, mirrored_to=at, target_end=at, lag=lag,
+        lag_ms=lag * 10, bytes_per_s=2000.0, bypassed_last_minute=0,
+    )  # fmt: skip
+
+
+async def _transactions(access: ClusterAccess) -> Sequence[Transaction]:
+    return [Transaction("payments-1", "Ongoing", 7, -1, 60_000, {"orders": (0,)})]
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[SecuredApi]:
+    """Two topics, one FAILED, three groups: one waits, one has passed, one failed."""
+    viewer = tmp_path / "viewer"
+    viewer.write_text("a-token-of-the-viewer")
+    viewer.chmod(0o600)
+    principals = [{"name": "watcher", "role": "viewer", "token_file": str(viewer)}]
+    async with secured_api(tmp_path, principals=principals) as made:
+        plane = made.plane
+        await plane.with_mirror("orders", 3)
+        plane.engine.numbers["l", "orders"] = [measured(0, 0), measured(1, 7), measured(2, 0)]
+        await plane.with_mirror("refunds", 1)
+        record = plane.store.mirrors["l", "refunds"]
+        failed = replace(
+            record, state=MirrorState.FAILED, error=MirrorError.TARGET_DIVERGED, error_message="it differs"
+        )
+        await plane.by_hand(
+            failed,
+            GroupRecord(link="l", group="billing"),
+            GroupRecord(link="l", group="reports", state=GroupState.PROMOTED),
+            GroupRecord(link="l", group="audit", state=GroupState.FAILED, error_message="no offsets"),
+        )
+        parts = plane.parts
+        plane.service.transactions = TransactionsView(parts.records, parts.views, parts.target, reads=_transactions)
+        plane.service.group_reports.members_on_source["l", "billing"] = 2
+        yield made
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with chromium() as started:
+        yield started
+
+
+async def entered(
+    browser: Browser, api: SecuredApi, token: str = "", width: int = 1440, scheme: Scheme = "light"
+) -> Watched:
+    seen = await opened(browser, f"{api.url}/console", width, scheme)
+    await seen.page.get_by_label("Token").fill(token or api.token)
+    await seen.page.get_by_role("button", name="Open the console").click()
+    await expect(seen.page.get_by_role("link", name="Lock")).to_be_visible()
+    return seen
+
+
+async def go(seen: Watched, view: str, heading: str) -> None:
+    await seen.page.evaluate("view => { location.hash = `#/${view}`; }", view)
+    await expect(seen.page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+async def test_every_view_is_whole_and_without_violations(
+    api: SecuredApi, browser: Browser, width: int, scheme: Scheme
+) -> None:
+    """Axe's whole list, in light and in dark, wide and narrow; and nothing is asked of any other site."""
+    seen = await opened(browser, f"{api.url}/console", width, scheme)
+    await expect(seen.page.get_by_label("Token")).to_be_visible()
+    assert await seen.violations() == []
+    await seen.page.get_by_label("Token").fill(api.token)
+    await seen.page.get_by_role("button", name="Open the console").click()
+    for view, heading in VIEWS:
+        await go(seen, view, heading)
+        assert await seen.violations() == [], view
+        assert not await seen.is_too_wide(), view
+    assert {url.split("/")[2] if url.startswith("http") else url for url in seen.asked} <= {
+        api.url.split("/")[2],
+        "data:,",
+    }
+    assert not any(api.token in url for url in seen.asked)
+    assert seen.complaints == []
+
+
+async def test_it_is_live_and_nothing_jumps(api: SecuredApi, browser: Browser) -> None:
+    """A number changes in its place: the row is the same element as before, and stays where it is."""
+    seen = await entered(browser, api)
+    await go(seen, "topics", "Mirror topics")
+    row = seen.page.get_by_role("row").filter(has=seen.page.get_by_role("link", name="orders", exact=True))
+    await expect(row).to_contain_text("7")
+    kept = await row.element_handle()
+    before = await row.bounding_box()
+    api.plane.engine.numbers["l", "orders"] = [measured(0, 5), measured(1, 4321), measured(2, 0)]
+    await expect(row).to_contain_text("4,326", timeout=20_000)
+    assert kept is not None
+    assert await kept.evaluate("node => node.isConnected && node.textContent.includes('4,326')")
+    assert await row.bounding_box() == before
+
+
+async def test_ten_thousand_partitions_are_a_page_of_rows(api: SecuredApi, browser: Browser) -> None:
+    seen = await entered(browser, api)
+    api.plane.engine.numbers["l", "orders"] = [measured(index, index % 7) for index in range(PARTITIONS)]
+    await go(seen, "partitions", "Partitions")
+    await expect(seen.page.get_by_text(f"{PARTITIONS:,} partitions")).to_be_visible(timeout=30_000)
+    assert await seen.page.locator(".room .row").count() < 60
+    table = seen.page.get_by_role("table")
+    assert await table.get_attribute("aria-rowcount") == str(PARTITIONS + 1)
+    await seen.page.get_by_role("button", name="Partition", exact=True).click()
+    await expect(seen.page.locator(".room .row:not([hidden])", has_text="9999").first).to_be_visible()
+    await seen.page.locator(".scroll").evaluate("box => { box.scrollTop = box.scrollHeight; }")
+    last = seen.page.locator(f'.room .row[aria-rowindex="{PARTITIONS + 1}"]')
+    await expect(last).to_be_visible()
+
+
+async def test_a_promote_says_what_it_will_do_and_asks_for_the_name(api: SecuredApi, browser: Browser) -> None:
+    seen = await entered(browser, api)
+    page = seen.page
+    await go(seen, "topic/l/orders", "Partitions")
+    await page.get_by_role("button", name="Promote…").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_text("To be copied first")).to_be_visible()
+    await expect(dialog.get_by_text("7 records")).to_be_visible()
+    await expect(dialog.locator(".cli code")).to_have_text("lockgate mirror promote orders --link l")
+    go_on = dialog.get_by_role("button", name="Promote…")
+    await expect(go_on).to_be_disabled()
+    await dialog.get_by_label("Type orders to go on").fill("order")
+    await expect(go_on).to_be_disabled()
+    assert await seen.violations() == []
+    await dialog.get_by_label("Type orders to go on").fill("orders")
+    await go_on.click()
+    await expect(dialog).to_have_count(0)
+    assert api.plane.promoters.asked == [("l", ("orders",), False)]
+
+
+async def test_a_viewer_sees_everything_and_does_nothing(api: SecuredApi, browser: Browser) -> None:
+    seen = await entered(browser, api, "a-token-of-the-viewer")
+    await go(seen, "topic/l/orders", "Partitions")
+    await expect(seen.page.locator("#who")).to_contain_text("watcher · viewer")
+    promote = seen.page.get_by_role("button", name="Promote…")
+    await expect(promote).to_be_disabled()
+    assert "takes the role operator" in (await promote.get_attribute("title") or "")
+
+
+async def test_the_keyboard_is_enough(api: SecuredApi, browser: Browser) -> None:
+    """From the token to a dialog and back, without a mouse; the dialog keeps the focus, and gives it back."""
+    seen = await opened(browser, f"{api.url}/console#/topic/l/orders")
+    page = seen.page
+    await expect(page.get_by_label("Token")).to_be_focused()
+    await page.keyboard.type(api.token)
+    await page.keyboard.press("Enter")
+    pause = page.get_by_role("button", name="Pause", exact=True)
+    await expect(pause).to_be_visible()
+    for _ in range(40):
+        await page.keyboard.press("Tab")
+        if await pause.evaluate("node => node === document.activeElement"):
+            break
+    await expect(pause).to_be_focused()
+    await page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_be_visible()
+    assert await dialog.evaluate("node => node.contains(document.activeElement)")
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+    await expect(pause).to_be_focused()
+
+
+async def test_what_a_topic_is_called_is_no_markup(api: SecuredApi, browser: Browser) -> None:
+    record = replace(api.plane.store.groups["l", "audit"], error_message="<img src=x onerror=alert(1)>")
+    await api.plane.by_hand(record)
+    seen = await entered(browser, api)
+    await go(seen, "alerts", "Alerts")
+    await expect(seen.page.get_by_text("<img src=x")).to_be_visible(timeout=20_000)
+    assert await seen.page.locator("main img").count() == 0
+    assert seen.complaints == []
+
+
+async def test_a_wrong_token_is_said_and_not_kept(api: SecuredApi, browser: Browser) -> None:
+    seen = await opened(browser, f"{api.url}/console", 390)
+    await seen.page.get_by_label("Token").fill("not-the-token-of-this-one")
+    await seen.page.get_by_role("button", name="Open the console").click()
+    await expect(seen.page.get_by_role("alert").filter(has_text="not known here")).to_be_visible()
+    assert await seen.page.evaluate("sessionStorage.length") == 0
+
+
+async def test_the_feed_goes_on_when_the_gateway_is_away_for_a_moment(api: SecuredApi, browser: Browser) -> None:
+    """Streams end; the page asks again by itself, and shows what is so then."""
+    seen = await entered(browser, api)
+    await expect(seen.page.locator("#live-text")).to_have_text("live")
+    for listener in tuple(api.feed._listeners):
+        listener.end()
+    await go(seen, "timeline", "Timeline")
+    await api.plane.service.mirrors.pause("l", "orders")
+    await expect(seen.page.get_by_text("orders is paused")).to_be_visible(timeout=20_000)
+
+
+async def test_a_link_is_checked_as_one_types(api: SecuredApi, browser: Browser) -> None:
+    seen = await entered(browser, api)
+    page = seen.page
+    await go(seen, "link", "Create a link")
+    create = page.get_by_role("button", name="Create the link")
+    await page.get_by_label("Name of the link").fill("west")
+    await expect(page.get_by_text("say where its brokers are")).to_be_visible()
+    await page.get_by_label("Brokers of the source").fill("source:9092,")
+    await expect(create).to_be_disabled()
+    await page.get_by_label("Brokers of the source").fill("source:9092")
+    await expect(page.get_by_text("cluster S answers")).to_be_visible(timeout=20_000)
+    assert "west" not in api.plane.store.links
+    await expect(page.locator(".cli code")).to_have_text("lockgate link create west --bootstrap source:9092")
+    await create.click()
+    await expect(page.get_by_role("heading", name="Topics of link west")).to_be_visible(timeout=20_000)
+    assert "west" in api.plane.store.links

@@ -1,0 +1,140 @@
+"""The console's snapshot: of a control plane in memory, whose mirrors are measured as a test says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gateway.console.rules.snapshot import Scene, partition_rows, snapshot
+from gateway.mirror.interface import PartitionStatus
+from gateway.state.migration_records import MigrationRecord
+from gateway.state.records import GroupRecord, GroupState, MirrorDirection, MirrorError, MirrorState
+from tests.support.control.control_plane import Plane
+
+
+@pytest.fixture
+async def plane() -> AsyncIterator[Plane]:
+    made = Plane()
+    await made.start()
+    await made.with_mirror("orders", 2)
+    yield made
+    await made.close()
+
+
+def measured(partition: int, source_end: int | None, lag: int | None, **more: Any) -> PartitionStatus:
+    copied = None if source_end is None or lag is None else source_end - lag
+    return PartitionStatus(
+        partition=partition, phase="copying", source_end=source_end, mirrored_to=copied, target_end=copied or 0,
+        lag=lag, lag_ms=0 if not lag else 40, bytes_per_s=1.5, **more,
+    )  # fmt: skip
+
+
+def taken(plane: Plane, **more: Any) -> Any:
+    scene = Scene(
+        now_ms=plane.now_ms, target_cluster_id="T", numbers=plane.service.numbers(), views=plane.store, **more
+    )
+    made = snapshot(scene)
+    json.dumps(made)
+    return made
+
+
+async def test_a_topic_is_the_sum_of_its_partitions(plane: Plane) -> None:
+    plane.engine.numbers["l", "orders"] = [measured(0, 100, 3, bypassed_last_minute=4), measured(1, 50, 0)]
+    row = taken(plane)["topics"]["l/orders"]
+    assert (row["origin_end"], row["copy_end"], row["lag"], row["lag_ms"]) == (150, 147, 3, 40)
+    assert (row["partitions"], row["bypassed"], row["written_on"], row["direction"]) == (2, 4, "source", "FORWARD")
+    link = taken(plane)["links"]["l"]
+    assert (link["topics"], link["on_target"], link["lag"], link["bootstrap"]) == (1, 0, 3, "source:9092")
+
+
+async def test_a_sum_that_lacks_a_partition_is_not_known(plane: Plane) -> None:
+    plane.engine.numbers["l", "orders"] = [measured(0, 100, 3), measured(1, None, None)]
+    row = taken(plane)["topics"]["l/orders"]
+    assert (row["origin_end"], row["lag"], row["copy_end"]) == (None, None, 97)
+    link = taken(plane)["links"]["l"]
+    assert (link["origin_end"], link["copy_end"], link["lag"]) == (None, 97, None)
+
+
+async def test_a_copy_of_the_way_back_is_not_behind_the_source(plane: Plane) -> None:
+    record = plane.store.mirrors["l", "orders"]
+    await plane.by_hand(replace(record, failback=replace(record.failback, direction=MirrorDirection.REVERSE)))
+    plane.engine.numbers["l", "orders"] = [measured(0, 100, 3), measured(1, 50, 0)]
+    made = taken(plane)
+    assert (made["topics"]["l/orders"]["written_on"], made["topics"]["l/orders"]["lag"]) == ("target", 3)
+    assert (made["links"]["l"]["lag"], made["links"]["l"]["on_target"]) == (0, 1)
+
+
+async def test_a_snapshot_has_no_secret(plane: Plane) -> None:
+    link = plane.store.links["l"]
+    await plane.by_hand(replace(link, client={**link.client, "sasl.password": "very-secret"}))
+    assert "very-secret" not in json.dumps(taken(plane))
+
+
+async def test_every_row_of_a_section_has_the_same_fields(plane: Plane) -> None:
+    """So a change need not say that a field has gone."""
+    await plane.with_mirror("payments", 1)
+    plane.engine.numbers["l", "orders"] = [measured(0, 100, 3, last_error="no")]
+    await plane.by_hand(
+        GroupRecord(link="l", group="g"), MigrationRecord(name="m", link="l", file=_file(["orders"], ["g"]))
+    )
+    made = taken(plane, writes={"source": 5})
+    for section in made.values():
+        assert len({tuple(row) for row in section.values()}) <= 1, section
+
+
+async def test_what_is_in_no_migration_is_an_application_of_the_links_name(plane: Plane) -> None:
+    await plane.with_mirror("payments", 1)
+    await plane.by_hand(GroupRecord(link="l", group="g", state=GroupState.PROMOTED))
+    plane.engine.numbers["l", "orders"] = [measured(0, 100, 0), measured(1, 50, 0)]
+    plane.engine.numbers["l", "payments"] = [measured(0, 100, 60, bypassed_last_minute=1)]
+    (row,) = taken(plane)["applications"].values()
+    assert (row["name"], row["migration"], row["topics"], row["groups"]) == ("l", "", 2, 1)
+    assert (row["mirrored"], row["moved"], row["gated"], row["groups_moved"], row["promoted"]) == (2, 1, 1, 1, 0)
+
+
+async def test_an_application_counts_what_it_names_and_what_is_not_there_yet(plane: Plane) -> None:
+    await plane.with_mirror("other", 1)
+    plane.engine.numbers["l", "orders"] = [measured(0, 1, 0), measured(1, 1, 0)]
+    file = _file(["ord*", "refunds"], ["billing"])
+    await plane.by_hand(MigrationRecord(name="m", link="l", file=file), GroupRecord(link="l", group="billing"))
+    rows = taken(plane)["applications"]
+    assert set(rows) == {"m/shop", "/l"}
+    shop = rows["m/shop"]
+    assert (shop["topics"], shop["mirrored"], shop["groups"], shop["gated"]) == (2, 1, 1, 0)
+    assert (rows["/l"]["topics"], rows["/l"]["groups"]) == (1, 0)
+
+
+async def test_a_file_of_a_later_version_hides_nothing(plane: Plane) -> None:
+    await plane.by_hand(MigrationRecord(name="m", link="l", file='{"what": 1}'))
+    assert set(taken(plane)["applications"]) == {"/l"}
+
+
+async def test_what_needs_a_look_is_an_alert_with_its_remedy(plane: Plane) -> None:
+    assert taken(plane)["alerts"] == {}
+    record = plane.store.mirrors["l", "orders"]
+    failed = replace(record, state=MirrorState.FAILED, error=MirrorError.TARGET_DIVERGED, error_message="it differs")
+    await plane.by_hand(failed, GroupRecord(link="l", group="g", state=GroupState.FAILED, error_message="no offsets"))
+    found = taken(plane)["alerts"]
+    assert set(found) == {"mirror-failed/l/orders", "group-failed/l/g"}
+    assert "it differs" in found["mirror-failed/l/orders"]["line"]
+    assert all(alert["remedy"] and alert["severity"] == "error" for alert in found.values())
+
+
+async def test_partitions_are_rows_of_cells(plane: Plane) -> None:
+    plane.engine.numbers["l", "orders"] = [measured(0, 100, 3, waits_for="a transaction"), measured(1, None, None)]
+    numbers = plane.service.numbers()
+    assert partition_rows(numbers) == [
+        ["l", "orders", 0, "copying", 100, 97, 97, 3, 40, 2, "a transaction"],
+        ["l", "orders", 1, "copying", None, None, 0, None, 0, 2, ""],
+    ]
+    assert partition_rows(numbers, "l", "nothing") == []
+
+
+def _file(topics: list[str], groups: list[str]) -> str:
+    return json.dumps(
+        {"migration": "m", "link": "l", "applications": [{"name": "shop", "topics": topics, "groups": groups}]}
+    )
