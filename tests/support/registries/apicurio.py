@@ -6,6 +6,7 @@ all the same.
 
 from __future__ import annotations
 
+import fcntl
 import re
 import shutil
 import subprocess
@@ -82,12 +83,19 @@ def _version_of(path: str) -> int:
 
 
 def home(artifact: str, version: str) -> Path:
-    """Its folder; Maven fetches it once."""
+    """Its folder; Maven fetches it once, however many processes ask for it at once."""
     folder = _BUILD / f"{artifact}-{version}"
-    if (folder / ".complete").is_file():
-        return folder
+    _BUILD.mkdir(parents=True, exist_ok=True)
+    with (_BUILD / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+        if not (folder / ".complete").is_file():
+            _fetch(artifact, version, folder)
+    return folder
+
+
+def _fetch(artifact: str, version: str, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir()
     named = f"-Dartifact=io.apicurio:{artifact}:{version}:tar.gz:all"
     command = ["mvn", "--batch-mode", "--quiet", f"{_PLUGIN}:copy", named, f"-DoutputDirectory={folder}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=540, check=False, cwd=folder)
@@ -97,7 +105,6 @@ def home(artifact: str, version: str) -> Path:
         packed.extractall(folder, filter="data")
     archive.unlink()
     (folder / ".complete").touch()
-    return folder
 
 
 def start_of(version: str, there: Path, ports: Sequence[int]) -> tuple[list[str], dict[str, str]]:
