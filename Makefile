@@ -64,6 +64,10 @@ demo-topologies: need-demo venv brokers ## A chain, links both ways and two sour
 demo-carry: need-demo venv brokers ## Move an application with its ACLs, users, quotas, Avro schemas and a share group
 	@$(BIN)/python -m demo.carry $(DEMO_ARGS)
 
+.PHONY: demo-app
+demo-app: need-demo venv brokers ## Move four applications as sets from one file (Streams, transactions), take them home, move them again
+	@$(BIN)/python -m demo.app $(DEMO_ARGS)
+
 .PHONY: test
 test: need-test venv brokers toxiproxy ## Run every test but those of the next ten (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \

@@ -33,14 +33,14 @@ def new_cluster(
     return DevCluster.create(name, kafka=kafka, parent=parent, properties=properties, **options)
 
 
-def start(cluster: DevCluster) -> None:
-    """Start a cluster and wait until it answers.
+def start(cluster: DevCluster, timeout_s: float = CLUSTER_UP_S) -> None:
+    """Start a cluster and wait until it answers, for so long at most.
 
     Raises:
         DemoError: It did not come up.
     """
     try:
-        cluster.up(CLUSTER_UP_S)
+        cluster.up(timeout_s)
     except DevClusterError as error:
         raise DemoError(str(error)) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -38,8 +38,11 @@ class Part:
     command: Callable[[str, int], list[str]]
 
 
-def compile_java(kafka: str, classes: Path) -> None:
+def compile_java(kafka: str, classes: Path, more: Path | None = None, jars: Iterable[Path] = ()) -> None:
     """Compile the Java clients, once per run, so that a restart costs no compiler.
+
+    Args:
+        more: a folder with sources of one demo alone; `jars`: what these need besides Kafka's client.
 
     Raises:
         DemoError: There is no JDK, or it refused.
@@ -49,8 +52,10 @@ def compile_java(kafka: str, classes: Path) -> None:
     compiler = next((place for place in places if place.is_file()), None)
     if compiler is None:
         raise DemoError(f"there is no javac beside {java}: a JDK is needed, not only a JRE")
-    sources = sorted(str(path) for path in Path(__file__).with_name("java").glob("*.java"))
-    command = [str(compiler), "-cp", _client_jars(kafka), "-d", str(classes), *sources]
+    folders = [Path(__file__).with_name("java"), *([more] if more else [])]
+    sources = sorted(str(path) for folder in folders for path in folder.glob("*.java"))
+    class_path = os.pathsep.join([_client_jars(kafka), *map(str, jars)])
+    command = [str(compiler), "-cp", class_path, "-d", str(classes), *sources]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         raise DemoError("the Java clients do not compile", done.stderr)

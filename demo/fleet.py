@@ -16,10 +16,11 @@ from demo.settings import SILENCE_S
 
 
 class Client:
-    """One client over all its restarts."""
+    """One client over all its restarts. `silence_s`: a live producer that is told nothing for longer has failed."""
 
-    def __init__(self, part: Part, folder: Path, history: History) -> None:
+    def __init__(self, part: Part, folder: Path, history: History, silence_s: float = SILENCE_S) -> None:
         self.part = part
+        self._silence_s = silence_s
         self.side = Side.SOURCE
         self.started = False  # this incarnation has said so
         self.stopped = False
@@ -101,8 +102,8 @@ class Client:
         if self._child is None or self.stopping:
             return
         self._child.check_alive()
-        if self.part.role is Role.PRODUCER and time.monotonic() - self.heard_at > SILENCE_S:
-            raise DemoError(f"{self._child.name}: nothing acknowledged for {SILENCE_S:.0f} s", self._child.tail())
+        if self.part.role is Role.PRODUCER and time.monotonic() - self.heard_at > self._silence_s:
+            raise DemoError(f"{self._child.name}: nothing acknowledged for {self._silence_s:.0f} s", self._child.tail())
 
     def _take(self, event: Mapping[str, Any]) -> None:
         match event["ev"]:
@@ -127,9 +128,9 @@ class Client:
 class Fleet:
     """All live clients and the history of all that they logged."""
 
-    def __init__(self, parts: Iterable[Part], folder: Path) -> None:
+    def __init__(self, parts: Iterable[Part], folder: Path, silence_s: float = SILENCE_S) -> None:
         self.history = History()
-        self.clients = [Client(part, folder, self.history) for part in parts]
+        self.clients = [Client(part, folder, self.history, silence_s) for part in parts]
 
     @property
     def producers(self) -> list[Client]:

@@ -15,6 +15,7 @@ from demo.commands import Part
 from demo.errors import DemoError
 from demo.fleet import Fleet
 from demo.lockgate import Lockgate
+from demo.settings import SILENCE_S
 from demo.view import View
 from gateway.devcluster import DevCluster
 
@@ -46,9 +47,9 @@ class Stage:
         self._counted = (time.monotonic(), 0)
         self._jobs: list[_Job[Any]] = []
 
-    def cast(self, parts: Sequence[Part], source: DevCluster, target: DevCluster) -> None:
-        """Who takes part."""
-        self.fleet = Fleet(parts, self.logs)
+    def cast(self, parts: Sequence[Part], source: DevCluster, target: DevCluster, silence_s: float = SILENCE_S) -> None:
+        """Who takes part. `silence_s`: of a producer, as in `Client`."""
+        self.fleet = Fleet(parts, self.logs, silence_s)
         self.source, self.target = source, target
 
     def until(self, condition: Callable[[], bool], what: str, timeout_s: float) -> None:

@@ -1,0 +1,1 @@
+"""The clients of this demo that no other one has."""
