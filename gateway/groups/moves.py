@@ -32,6 +32,7 @@ from gateway.kafka.connection.errors import NetError
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules.offset_map import TranslationRule
 from gateway.mirror.offset_map.rules.translation import is_final
+from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.state.records import CarriedOffset, GroupRecord, GroupState, MirrorRecord, SourceOffset
 from gateway.state.store import ProducerFenced, StoreConflict
 
@@ -41,8 +42,8 @@ _LOOK_S: Final = 5.0
 _ERRORS: Final = (ControlError, NetError, TimeoutError, OSError)
 _log = structlog.get_logger("lockgate.control")
 
-Ends = Mapping[str, tuple[int, ...]]
-"""Mirror topic -> per partition where its origin ended under the write pause."""
+Ends = Mapping[str, CopyEnds]
+"""Mirror topic -> where its mirror stood when it was stopped under the write pause."""
 Change = tuple[GroupRecord, GroupRecord]
 """A group's record as it is, and as it is to be."""
 
@@ -251,8 +252,11 @@ class GroupSet:
                 known.note = "; ".join(filter(None, (said, known.note)))
 
     async def commit(self, ends: Ends) -> None:
-        """On the other cluster, in its numbers. Errors as `tried`."""
-        between = self._tools.maps.between(self._link)
+        """On the other cluster, in its numbers. Errors as `tried`.
+
+        The mirrors are stopped by now, so no process keeps their maps: they are read up to `ends`.
+        """
+        between = self._tools.maps.between(self._link, ends)
         for group in self.groups:
             known, record = self._known[group], self._record(group)
             offsets = known.offsets or {}
@@ -275,7 +279,8 @@ class GroupSet:
         mirror = self._tools.records.mirror(self._link, offset.topic)
         if offset.rule != TranslationRule.BEYOND_END or is_final(mirror):
             return False
-        found = ends.get(offset.topic) or mirror.cutover.stopped_at
+        ended = ends.get(offset.topic)
+        found = mirror.cutover.stopped_at if ended is None else ended.mirrored
         return offset.partition < len(found) and offset.source_offset <= found[offset.partition]
 
     async def check_again(self) -> None:

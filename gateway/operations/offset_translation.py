@@ -6,13 +6,15 @@ The translation itself is `mirror/offset_map/rules/translation.py`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from gateway.errors import Conflict, ControlError
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules import translation as offsets_between
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap, Translation, TranslationRule
-from gateway.mirror.offset_map.rules.periods import before
+from gateway.mirror.offset_map.rules.periods import at_end, before
 from gateway.mirror.offset_map.rules.translation import Maps, PeriodMaps, TranslationMaps
+from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.records import Records
 from gateway.state.records import CarriedOffset, MirrorMode, MirrorRecord, SourceOffset
@@ -41,15 +43,19 @@ class OffsetMaps:
         self.read = read
         self.turned_translated: dict[tuple[str, str], str] = {}
 
-    def between(self, link: str) -> OffsetsBetween:
-        """The offsets of one link's topics, from one cluster to the other."""
-        return OffsetsBetween(self, link)
+    def between(self, link: str, ended: Mapping[str, CopyEnds] = MappingProxyType({})) -> OffsetsBetween:
+        """The offsets of one link's topics, from one cluster to the other.
+
+        `ended`: mirror topics whose mirrors were stopped under a write pause, with where they stood then.
+        """
+        return OffsetsBetween(self, link, ended)
 
 
 class OffsetsBetween:
     """Translates the offsets of one link's mirror topics. Topics are named by mirror topic."""
 
-    def __init__(self, maps: OffsetMaps, link: str) -> None:
+    def __init__(self, maps: OffsetMaps, link: str, ended: Mapping[str, CopyEnds]) -> None:
+        self._ended = ended
         self._maps = maps
         self._records = maps.records
         self._link = link
@@ -63,6 +69,8 @@ class OffsetsBetween:
         found = {}
         for topic in sorted(set(topics)):
             mirror = self._records.mirror(self._link, topic)
+            if (ends := self._ended.get(topic)) is not None:
+                mirror = at_end(mirror, ends)
             if mirror.mode is MirrorMode.TRANSLATE:
                 found[topic] = TranslationMaps((await self._of_period(mirror),))
             elif (self._link, topic) in self._maps.turned_translated:

@@ -348,7 +348,7 @@ class PromoteRun:
         await self._under_pause(step, self._groups.read)
 
     async def _commit_groups(self, step: PromoteStep) -> None:
-        ends = {topic: handed.mirrored for topic in self._topics if (handed := self._memory.handed(topic)) is not None}
+        ends = {topic: handed for topic in self._topics if (handed := self._memory.handed(topic)) is not None}
         await self._under_pause(step, lambda: self._groups.commit(ends))
 
     async def _check_groups(self, step: PromoteStep) -> None:

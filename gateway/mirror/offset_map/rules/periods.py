@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.state.per_partition import handed_over
 from gateway.state.records import Cutover, MirrorDirection, MirrorRecord, MirrorState
 
@@ -27,6 +28,13 @@ def begin_of(record: MirrorRecord) -> Cutover | None:
         return None
     copy, origin = found
     return Cutover(copy, origin) if record.is_reverse else Cutover(origin, copy)
+
+
+def at_end(record: MirrorRecord, ends: CopyEnds) -> MirrorRecord:
+    """The record of a mirror that was stopped under a write pause, as its cutover would have it: its maps are read up
+    to these ends, and not as far as the map's topic happens to tell."""
+    cutover = replace(record.cutover, stopped_at=ends.mirrored, stopped_copy_at=ends.copied)
+    return replace(record, state=MirrorState.STOPPED, cutover=cutover)
 
 
 def remembered(record: MirrorRecord) -> tuple[Cutover, ...]:

@@ -14,7 +14,17 @@ from gateway.errors import Conflict
 from gateway.groups.gate.rules.gates import GateStatus
 from gateway.groups.moves import GroupMoves
 from gateway.groups.promote import GroupPromotions
-from gateway.state.records import CarriedOffset, GroupRecord, GroupState, MirrorDirection, MirrorState, SourceOffset
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap
+from gateway.state.records import (
+    CarriedOffset,
+    GroupRecord,
+    GroupState,
+    MirrorDirection,
+    MirrorMode,
+    MirrorRecord,
+    MirrorState,
+    SourceOffset,
+)
 from gateway.state.store import StoreError, StoreUncertain
 from tests.support.control.control_plane import Plane
 from tests.support.control.group_scene import FakeOffsets
@@ -321,3 +331,31 @@ async def test_home_without_an_offset_that_was_carried_over_is_refused(scene: Se
         await scene.promote()
     assert scene.state() is GroupState.PROMOTED
     assert scene.offsets.source_holds == {KEY: (40, "m")}
+
+
+@pytest.mark.parametrize("back", [False, True])
+async def test_translated_offsets_go_by_maps_that_are_read_up_to_where_the_mirror_stopped(
+    scene: SetScene, *, back: bool
+) -> None:
+    """The group is at the end of the origin's log, behind a transaction's marker: no map in the map's topic tells that.
+
+    As the engine reads them: of a mirror that was stopped, and by the ends of a cutover alone.
+    """
+
+    async def maps(record: MirrorRecord) -> list[OffsetMap]:
+        if record.state is not MirrorState.STOPPED:
+            raise Conflict("the mirror is not running")
+        ends = zip(record.cutover.stopped_at, record.cutover.stopped_copy_at, strict=True)
+        return [OffsetMap([(50, 10)], end=copy, read_to=origin) for origin, copy in ends]
+
+    if back:
+        await home(scene)
+        scene.offsets.target_holds = {KEY: (100, "n")}
+    else:
+        scene.offsets.source_holds = {KEY: (100, "n")}
+    await scene.plane.by_hand(changed(scene.topics.record, mode=MirrorMode.TRANSLATE))
+    scene.plane.parts.maps.read = maps
+    await scene.promote()
+    assert scene.state() is (GroupState.ACTIVE if back else GroupState.PROMOTED)
+    held = scene.offsets.source_holds if back else scene.offsets.target_holds
+    assert held == {KEY: (60, "n")}
