@@ -47,12 +47,13 @@ class EngineProcess:
             if self._process.stdout is not None:
                 self._process.stdout.close()
 
-    def wait_until_copied(self, records: int) -> None:
-        """Wait until it has copied so many; 0: until it runs at all."""
+    def wait_until_copied(self, records: int, *, or_all: bool = False) -> None:
+        """Wait until it has copied so many; 0: until it runs at all. `or_all`: or all that there is."""
         assert self._process is not None
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if int(line) >= records:
+            copied, left = line.split()
+            if int(copied) >= records or (or_all and int(left) == 0):
                 return
         raise AssertionError("the engine stopped by itself")
 
@@ -69,7 +70,9 @@ async def run(source: str, target: str, record: MirrorRecord, bytes_per_s: str) 
         lab.engine.start_mirror(record)
 
         def report() -> bool:
-            print(sum(one.records_total for one in lab.status(record.mirror_topic)), flush=True)  # noqa: T201
+            now = lab.status(record.mirror_topic)
+            left = -1 if any(one.lag is None for one in now) else sum(one.lag or 0 for one in now)
+            print(sum(one.records_total for one in now), left, flush=True)  # noqa: T201
             return bool(lab.events.failures)
 
         await wait_until_async(report, deadline=600.0)
