@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,9 @@ from gateway.kafka.transactions import Transaction
 from gateway.mirror.interface import PartitionStatus
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.open_transactions import TransactionsView
-from gateway.state.records import GroupRecord, GroupState, MirrorError, MirrorState
+from gateway.state.migration_records import MigrationRecord, MigrationState
+from gateway.state.records import GroupRecord, GroupState, MirrorDirection, MirrorError, MirrorState, Undo
+from tests.support.control.mirror_records import changed
 from tests.support.control.secured_api import SecuredApi, secured_api
 from tests.support.pages.browser import Scheme, Watched, chromium, opened
 
@@ -165,6 +169,136 @@ async def test_a_promote_says_what_it_will_do_and_asks_for_the_name(api: Secured
     await go_on.click()
     await expect(dialog).to_have_count(0)
     assert api.plane.promoters.asked == [("l", ("orders",), False)]
+
+
+async def test_groups_that_move_together_are_promoted_with_their_topic(api: SecuredApi, browser: Browser) -> None:
+    """Only those that are not promoted yet can be ticked, and none with force; the command says the same."""
+    seen = await entered(browser, api)
+    page = seen.page
+    await go(seen, "topic/l/orders", "Partitions")
+    await page.get_by_role("button", name="Promote…").click()
+    dialog = page.get_by_role("dialog")
+    along = dialog.get_by_role("group").get_by_role("checkbox")
+    await expect(along).to_have_count(1)
+    await dialog.get_by_label("billing", exact=True).check()
+    command, force = dialog.locator(".cli code"), dialog.get_by_label("Force:", exact=False)
+    await expect(command).to_have_text("lockgate mirror promote orders --link l --groups billing")
+    assert await seen.violations() == []
+    await force.check()
+    await expect(command).to_have_text("lockgate mirror promote orders --link l --force")
+    await expect(along).to_be_disabled()
+    await force.uncheck()
+    await dialog.get_by_label("Type orders to go on").fill("orders")
+    await dialog.get_by_role("button", name="Promote…").click()
+    await expect(dialog).to_have_count(0)
+    assert api.plane.promoters.along == [(("orders",), ("billing",))]
+
+
+UNTIL_MS = 4_102_444_800_000
+
+
+async def kept(api: SecuredApi, **more: object) -> None:
+    """`orders` is mirrored back by itself, level but for three records; the group `reports` has its place there."""
+    plane = api.plane
+    plane.engine.numbers["l", "orders"] = [measured(0, 3), measured(1, 0), measured(2, 0)]
+    values = {"direction": MirrorDirection.REVERSE, "undo": Undo.OPEN, "undo_until_ms": UNTIL_MS}
+    record = plane.store.mirrors["l", "orders"]
+    back = changed(record, stopped_at=(1000,) * 3, readable=True, **values, **more)
+    application = {"name": "shop", "topics": ["orders"], "groups": ["reports"]}
+    file = {"migration": "m", "link": "l", "applications": [application, {"name": "other", "topics": ["refunds"]}]}
+    stopped_by = "late_writes is 7, 0 at most ('orders')"
+    migration = MigrationRecord(
+        name="m", link="l", file=json.dumps(file), state=MigrationState.PAUSED, stopped_by=stopped_by
+    )
+    await plane.by_hand(back, migration)
+    plane.engine.start_mirror(back)
+    plane.promoters.gate = asyncio.Event()
+
+
+async def test_an_undo_says_until_when_and_what_is_at_risk(api: SecuredApi, browser: Browser) -> None:
+    await kept(api)
+    seen = await entered(browser, api)
+    page = seen.page
+    await go(seen, "topic/l/orders", "Partitions")
+    await expect(page.get_by_text("; 3 records at risk")).to_be_visible()
+    await page.get_by_role("button", name="Undo…").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_text("Records at risk, copied to the source first")).to_be_visible()
+    facts = await dialog.locator("dd").all_inner_texts()
+    assert facts[0].startswith("until ")
+    assert facts[1:] == ["3", "1", "0"]
+    await dialog.get_by_label("reports", exact=True).check()
+    await expect(dialog.locator("dd")).to_have_text([facts[0], "3", "1", "1"])
+    await expect(dialog.locator(".cli code")).to_have_text("lockgate mirror undo orders --link l --groups reports")
+    assert await seen.violations() == []
+    go_on = dialog.get_by_role("button", name="Undo…")
+    await expect(go_on).to_be_disabled()
+    await dialog.get_by_label("Type orders to go on").fill("orders")
+    await go_on.click()
+    await expect(dialog).to_have_count(0)
+    assert api.plane.promoters.along == [(("orders",), ("reports",))]
+    await expect(page.get_by_text("failing back since")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_role("button", name="Undo…")).to_have_count(0)
+
+
+async def test_an_undo_that_would_be_refused_says_why(api: SecuredApi, browser: Browser) -> None:
+    await kept(api, state=MirrorState.PAUSED)
+    seen = await entered(browser, api)
+    await go(seen, "topic/l/orders", "Partitions")
+    await seen.page.get_by_role("button", name="Undo…").click()
+    dialog = seen.page.get_by_role("dialog")
+    await expect(dialog.get_by_text("lockgate mirror resume")).to_be_visible()
+    await dialog.get_by_label("Type orders to go on").fill("orders")
+    await expect(dialog.get_by_role("button", name="Undo…")).to_be_disabled()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+async def test_a_migration_is_undone_beside_its_steps(
+    api: SecuredApi, browser: Browser, width: int, scheme: Scheme
+) -> None:
+    """Of one application, or of all as one set: then it is the migration's name that is asked for."""
+    await kept(api)
+    seen = await entered(browser, api, width=width, scheme=scheme)
+    page = seen.page
+    await go(seen, "lock", "Applications")
+    shop = page.get_by_role("listitem").filter(has=page.get_by_text("shop", exact=True))
+    await expect(shop.get_by_text("STOPPED_BY_RULE: late_writes is 7")).to_be_visible()
+    await expect(shop.get_by_text("; 3 records at risk")).to_be_visible()
+    assert await seen.violations() == []
+    assert not await seen.is_too_wide()
+    await shop.get_by_role("button", name="Undo…").click()
+    dialog = page.get_by_role("dialog")
+    command = dialog.locator(".cli code")
+    await expect(command).to_have_text("lockgate migration undo m --application shop")
+    await expect(dialog.get_by_text("Migration m is PAUSED")).to_be_visible()
+    await expect(dialog.get_by_label("Type shop to go on")).to_be_visible()
+    await dialog.get_by_label("All applications of migration m").check()
+    await expect(command).to_have_text("lockgate migration undo m")
+    facts = dialog.locator("dd")
+    await expect(facts.nth(1)).to_have_text("3")
+    await dialog.get_by_label("Groups that only read, too").check()
+    await expect(facts.last).to_have_text("1")
+    await expect(command).to_have_text("lockgate migration undo m --groups")
+    await dialog.get_by_label("Groups that only read, too").uncheck()
+    await expect(facts.last).to_have_text("0")
+    assert await seen.violations() == []
+    await dialog.get_by_label("Type m to go on").fill("m")
+    await dialog.get_by_role("button", name="Undo…").click()
+    await expect(dialog).to_have_count(0)
+    assert api.plane.promoters.asked == [("l", ("orders",), False)]
+
+
+async def test_a_migration_that_a_rule_has_stopped_is_an_alert(api: SecuredApi, browser: Browser) -> None:
+    await kept(api)
+    seen = await entered(browser, api)
+    await go(seen, "alerts", "Alerts")
+    alert = seen.page.get_by_role("listitem").filter(has_text="migration m is STOPPED_BY_RULE")
+    await expect(alert).to_contain_text("late_writes is 7, 0 at most ('orders')", timeout=20_000)
+    await expect(alert).to_contain_text("restart it onto the gateway")
+    await alert.get_by_role("link").click()
+    await expect(seen.page.get_by_role("heading", name="Applications")).to_be_visible()
+    await seen.page.get_by_role("button", name="Resume", exact=True).first.click()
+    await expect(seen.page.get_by_role("dialog").get_by_text("Who resumes it accepts that value")).to_be_visible()
 
 
 async def test_a_viewer_sees_everything_and_does_nothing(api: SecuredApi, browser: Browser) -> None:

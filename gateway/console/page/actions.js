@@ -1,10 +1,11 @@
 // What can be done with a link, topics, a group, a migration: the REST verb, what it will do in numbers, and the command.
 
-import { ask, name } from "./api.js";
+import { ask, mirrorsPath, name } from "./api.js";
 import { line } from "./cli.js";
 import { confirmAction } from "./dialog.js";
 import { attr, h, keyed, text } from "./dom.js";
 import { count, many, milliseconds, seconds } from "./numbers.js";
+import { canGoHome, undoApplication, undoTopics } from "./undo.js";
 
 const RANK = { anyone: 0, viewer: 1, operator: 2, admin: 3 };
 
@@ -36,13 +37,17 @@ export function actionBar({ session }, actions) {
   };
 }
 
-const topicsPath = (link, verb, dry) => `/v3/links/${name(link)}/mirrors:${verb}${dry ? "?validate_only=true" : ""}`;
+// Names of a link's groups: those that are promoted, or those that are not yet.
+const groupsOf = (store, link, promoted) =>
+  Object.values(store.rows("groups")).filter((one) => one.link === link && (promoted ? one.state === "PROMOTED" : one.state === "ACTIVE")).map((one) => one.group).sort();
 const sum = (values) => Object.values(values).reduce((total, each) => total + Math.max(0, each), 0);
 
 // -- links -----------------------------------------------------------------------------------------------------
 
-export function linkActions(link, topics) {
+export function linkActions(store, link) {
   if (!link) return [];
+  const topics = Object.values(store.rows("topics")).filter((one) => one.link === link.link);
+  const home = topics.filter(canGoHome).map((one) => one.topic);
   const path = `/v3/links/${name(link.link)}`;
   const paused = link.state === "PAUSED";
   const verb = paused ? "resume" : "pause";
@@ -56,13 +61,15 @@ export function linkActions(link, topics) {
         return { lines: paused ? ["Its mirrors go on from where their copies end."] : [`Nothing of ${many(link.topics, "mirror topic")} is copied until it is resumed; clients' writes go on.`, "No promote is possible meanwhile."] };
       },
       run: async () => { await ask("POST", `${path}:${verb}`); return `Link ${link.link}: ${verb}d.`; } },
-    ...(forward.length ? promoteActions(link.link, forward.map((one) => one.topic), "all") : []),
+    ...(forward.length ? promoteActions(link.link, forward.map((one) => one.topic), groupsOf(store, link.link, false), "all") : []),
+    ...(home.length ? [undoTopics(link.link, home, groupsOf(store, link.link, true), "all")] : []),
   ];
 }
 
 // -- topics ----------------------------------------------------------------------------------------------------
 
-function promoteActions(link, topics, word = "") {
+// `groups`: of which some may have to change sides with the topics.
+function promoteActions(link, topics, groups, word = "") {
   const what = topics.length === 1 ? topics[0] : `${topics.length} topics`;
   const label = word ? `Promote ${word}…` : "Promote…";
   return [
@@ -70,24 +77,27 @@ function promoteActions(link, topics, word = "") {
       options: [{ key: "bound_ms", label: "ms for which writes may be paused at most; 0: as a promote", type: "number", value: 0 }],
       cli: ({ bound_ms }) => line("mirror", "promote", ...topics, "--link", link, "--rehearse", ...(bound_ms ? ["--bound-ms", String(bound_ms)] : [])),
       plan: async ({ bound_ms }) => {
-        await ask("POST", topicsPath(link, "rehearse-promote", true), { mirror_topic_names: topics, bound_ms });
+        await ask("POST", mirrorsPath(link, "rehearse-promote", true), { mirror_topic_names: topics, bound_ms });
         return { lines: [`All of a promote of ${many(topics.length, "topic")} but the cutover: writes pause for some tens of milliseconds, the mirror drains, and all goes on as before.`, "It tells which clients waited, and for how long."] };
       },
-      run: async ({ bound_ms }) => rehearsed(await ask("POST", topicsPath(link, "rehearse-promote"), { mirror_topic_names: topics, bound_ms })) },
+      run: async ({ bound_ms }) => rehearsed(await ask("POST", mirrorsPath(link, "rehearse-promote"), { mirror_topic_names: topics, bound_ms })) },
     { id: "promote", label, title: `Promote ${what}`, role: "operator", danger: true, name: topics.length === 1 ? topics[0] : link,
-      options: [{ key: "force", label: "Force: although groups still read on the source, or without the source" }],
-      cli: ({ force }) => line("mirror", "promote", ...topics, "--link", link, force ? "--force" : ""),
-      plan: ({ force }) => promotePlan(link, topics, force),
-      run: async ({ force }) => {
-        await ask("POST", topicsPath(link, "promote"), { mirror_topic_names: topics, force, mirror_direction: "FORWARD" });
+      options: [
+        ...(groups.length ? [{ key: "groups", type: "names", names: groups, unless: "force", label: "Groups that move together with them, under the same pause: those that read for a transaction" }] : []),
+        { key: "force", label: "Force: although groups still read on the source, or without the source" },
+      ],
+      cli: ({ force, groups: along = [] }) => line("mirror", "promote", ...topics, "--link", link, ...(along.length ? ["--groups", along.join(",")] : []), force ? "--force" : ""),
+      plan: ({ force, groups: along = [] }) => promotePlan(link, topics, along, force),
+      run: async ({ force, groups: along = [] }) => {
+        await ask("POST", mirrorsPath(link, "promote"), { mirror_topic_names: topics, group_names: along, force, mirror_direction: "FORWARD" });
         return `The promote of ${what} has begun.`;
       } },
   ];
 }
 
-async function promotePlan(link, topics, force) {
+async function promotePlan(link, topics, groups, force) {
   const [plan, ready] = await Promise.all([
-    ask("POST", topicsPath(link, "promote", true), { mirror_topic_names: topics, force }),
+    ask("POST", mirrorsPath(link, "promote", true), { mirror_topic_names: topics, group_names: groups, force }),
     ask("GET", `/v3/links/${name(link)}/readiness`).catch(() => null),
   ]);
   const lags = plan.topics.map((one) => one.lag);
@@ -100,6 +110,7 @@ async function promotePlan(link, topics, force) {
     blockers: plan.blockers,
     facts: [
       ["Topics that change sides", count(plan.topics.length)],
+      ["Groups that change sides with them", count(groups.length)],
       ["To be copied first", eta > 1 ? `${behind}, about ${seconds(eta)}` : behind],
       ["Written beside the gateway in the last minute", many(beside, "record")],
       ["Members that still read on the source", count(readers.length)],
@@ -124,15 +135,16 @@ function rehearsed(done) {
   };
 }
 
-export function topicActions(row) {
+export function topicActions(store, row) {
   if (!row) return [];
   const { link, topic } = row;
   const found = [];
   const one = (verb, dry = false) => `/v3/links/${name(link)}/mirrors/${name(topic)}:${verb}${dry ? "?validate_only=true" : ""}`;
   if (row.state === "PAUSED") found.push(simple("resume", "Resume", "The mirror goes on from where its copy ends."));
   if (row.state === "ACTIVE") found.push(simple("pause", "Pause", `Nothing is copied until it is resumed: it falls behind by what is written to the ${row.direction === "REVERSE" ? "target" : "source"}. Clients go on.`));
-  if (row.state === "ACTIVE" && row.direction === "FORWARD") found.push(...promoteActions(link, [topic]));
+  if (row.state === "ACTIVE" && row.direction === "FORWARD") found.push(...promoteActions(link, [topic], groupsOf(store, link, false)));
   if (row.state === "ACTIVE" && row.direction === "REVERSE") found.push(failback(row));
+  if (canGoHome(row)) found.push(undoTopics(link, [topic], groupsOf(store, link, true)));
   if (row.state === "STOPPED") found.push(reverse(row, one));
   if (["ACTIVE", "SOURCE_UNAVAILABLE", "LINK_FAILED", "PAUSED", "FAILED"].includes(row.state) && row.direction === "FORWARD") found.push(failover(row, one));
   if (row.state === "FAILED") found.push(repair(row, one));
@@ -150,10 +162,10 @@ function failback({ link, topic, lag }) {
   return { id: "failback", label: "Fail back…", title: `Fail ${topic} back to the source`, role: "operator", danger: true, name: topic,
     cli: () => line("mirror", "promote", topic, "--link", link),
     plan: async () => {
-      const plan = await ask("POST", topicsPath(link, "promote", true), { mirror_topic_names: [topic], force: false });
+      const plan = await ask("POST", mirrorsPath(link, "promote", true), { mirror_topic_names: [topic], force: false });
       return { blockers: plan.blockers, facts: [["To be copied to the source first", many(lag, "record")]], lines: ["Writes pause until the mirror back has drained, and go to the source again from then on."] };
     },
-    run: async () => { await ask("POST", topicsPath(link, "promote"), { mirror_topic_names: [topic], force: false, mirror_direction: "REVERSE" }); return `The failback of ${topic} has begun.`; } };
+    run: async () => { await ask("POST", mirrorsPath(link, "promote"), { mirror_topic_names: [topic], force: false, mirror_direction: "REVERSE" }); return `The failback of ${topic} has begun.`; } };
 }
 
 function reverse({ link, topic }, one) {
@@ -233,7 +245,7 @@ export function groupActions(row) {
 
 // -- applications ----------------------------------------------------------------------------------------------
 
-export function applicationActions(store, row) {
+export function applicationActions(row) {
   if (!row || !row.migration) return [];
   const path = (verb, dry = false) => `/v3/migrations/${name(row.migration)}:${verb}${dry ? (verb.includes("?") ? "&" : "?") + "validate_only=true" : ""}`;
   const running = row.state === "RUNNING";
@@ -242,7 +254,8 @@ export function applicationActions(store, row) {
   if (running || row.state === "PAUSED") {
     found.push({ id: verb, label: running ? "Pause" : "Resume", title: `${running ? "Pause" : "Resume"} migration ${row.migration}`, role: "operator",
       cli: () => line("migration", verb, row.migration),
-      plan: async () => { await ask("POST", path(verb, true)); return { lines: [running ? "No further step is taken until it is resumed. What has begun comes to its end." : "The fleet goes on with the steps that are left."] }; },
+      plan: async () => { await ask("POST", path(verb, true)); return { lines: [running ? "No further step is taken until it is resumed. What has begun comes to its end." : "The fleet goes on with the steps that are left.",
+        row.stopped_by && `It was stopped by a rule of its file: ${row.stopped_by}. Who resumes it accepts that value.`].filter(Boolean) }; },
       run: async () => { await ask("POST", path(verb)); return `Migration ${row.migration}: ${verb}d.`; } });
   }
   if (row.promoted < row.topics && row.topics) {
@@ -255,5 +268,6 @@ export function applicationActions(store, row) {
         return done.rehearsal ? rehearsed(done.rehearsal) : { stay: true, blockers: [done.refused] };
       } });
   }
+  if (row.undo_open) found.push(undoApplication(row));
   return found;
 }

@@ -51,6 +51,9 @@ export async function ask(method, path, body, signal) {
 
 export const name = (value) => encodeURIComponent(value);
 
+// Of a verb on several mirror topics of a link; `dry`: nothing is changed.
+export const mirrorsPath = (link, verb, dry) => `/v3/links/${name(link)}/mirrors:${verb}${dry ? "?validate_only=true" : ""}`;
+
 // Tells `on.EVENT(data)` of each event until the stream ends. Throws Refused when it does not begin.
 export async function listen(on, signal) {
   const found = await fetch("/console/feed", { headers: headers(), credentials: "omit", redirect: "error", signal });

@@ -5,18 +5,16 @@ import { cliLine } from "./cli.js";
 import { attr, h, newId, say, text } from "./dom.js";
 
 // action: {label, title, danger, name, role, cli, plan() -> {facts: [[label, text]], blockers: [line], lines: [line]},
-// run(options) -> line, options: [{key, label, value}]}
+// run(options) -> line, options: [{key, label, value}]}. `name` may be a function of the options.
 export function confirmAction(action, allowed) {
   const title = newId("dialog");
   const body = h("div", { class: "dialog-body", "aria-live": "polite" }, h("p", { class: "soft" }, "Asking the gateway what it would do…"));
   const answer = h("p", { role: "alert", class: "bad", hidden: true });
+  const wanted = h("code", {});
   const input = h("input", { type: "text", autocomplete: "off", spellcheck: "false", id: newId("name") });
-  const named = h("p", { class: "named", hidden: !action.danger }, h("label", { for: input.id }, "Type ", h("code", {}, action.name || ""), " to go on"), input);
-  const options = (action.options || []).map((each) => {
-    const box = h("input", { type: each.type || "checkbox", id: newId("option"), ...(each.type === "number" ? { value: each.value, min: 0 } : {}) });
-    box.addEventListener("change", () => consider());
-    return { ...each, box, node: h("p", { class: "option" }, box, h("label", { for: box.id }, each.label)) };
-  });
+  const named = h("p", { class: "named", hidden: !action.danger }, h("label", { for: input.id }, "Type ", wanted, " to go on"), input);
+  const options = (action.options || []).map((each) => ({ ...each, ...(each.type === "names" ? names(each) : option(each)) }));
+  for (const each of options) each.node.addEventListener("change", () => consider());
   const cli = cliLine("");
   const go = h("button", { type: "submit", class: action.danger ? "danger" : "primary", disabled: true }, action.label);
   const cancel = h("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
@@ -24,26 +22,40 @@ export function confirmAction(action, allowed) {
   const dialog = h("dialog", { "aria-labelledby": title }, form);
   let planned = null;
   let busy = false;
+  let turn = 0; // an answer to what was chosen before says nothing any more
 
-  const chosen = () => Object.fromEntries(options.map((each) => [each.key, each.type === "number" ? Number(each.box.value) : each.box.checked]));
+  function chosen() {
+    const found = Object.fromEntries(options.map((each) => [each.key, each.read()]));
+    for (const each of options) {
+      if (!each.unless) continue;
+      attr(each.node, "disabled", found[each.unless]);
+      if (found[each.unless]) found[each.key] = [];
+    }
+    return found;
+  }
+  const asksFor = () => (typeof action.name === "function" ? action.name(chosen()) : action.name || "");
 
   function ready() {
-    const typed = !action.danger || input.value === action.name;
+    const typed = !action.danger || input.value === asksFor();
     attr(go, "disabled", !planned || planned.blocked || !typed || busy || !allowed.ok);
     attr(go, "title", allowed.ok ? null : allowed.why);
   }
 
   async function consider() {
+    const mine = ++turn;
     planned = null;
+    text(wanted, asksFor());
     ready();
     cli.update(action.cli(chosen()));
     try {
       const plan = await action.plan(chosen());
+      if (mine !== turn) return;
       planned = { blocked: Boolean(plan.blockers && plan.blockers.length) };
       body.replaceChildren(...told(plan));
       if (!allowed.ok) body.append(h("p", { class: "bad" }, allowed.why));
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
+      if (mine !== turn) return;
       planned = { blocked: true };
       body.replaceChildren(h("p", { class: "bad" }, `It would be refused: ${error.message}`));
     }
@@ -84,6 +96,20 @@ export function confirmAction(action, allowed) {
   dialog.showModal();
   consider();
   return dialog;
+}
+
+// A box to tick, or a number.
+function option(each) {
+  const number = each.type === "number";
+  const box = h("input", { type: each.type || "checkbox", id: newId("option"), ...(number ? { value: each.value, min: 0 } : {}) });
+  return { node: h("p", { class: "option" }, box, h("label", { for: box.id }, each.label)), read: () => (number ? Number(box.value) : box.checked) };
+}
+
+// Some of many names, each with its box.
+function names(each) {
+  const boxes = each.names.map((one) => h("input", { type: "checkbox", id: newId("option"), value: one }));
+  const list = h("ul", { class: "choose" }, ...boxes.map((box) => h("li", {}, box, h("label", { for: box.id }, box.value))));
+  return { node: h("fieldset", { class: "option" }, h("legend", {}, each.label), list), read: () => boxes.filter((box) => box.checked).map((box) => box.value) };
 }
 
 function told({ facts = [], lines = [], blockers = [], ready = null }) {

@@ -46,7 +46,7 @@ function picture(context, key) {
   const facts = { source: factList(), chamber: factList(), target: factList() };
   const title = h("h3", { class: "link-name" });
   const state = h("span", { class: "state" });
-  const actions = actionBar(context, () => linkActions(store.row("links", key), Object.values(store.rows("topics")).filter((one) => one.link === key)));
+  const actions = actionBar(context, () => linkActions(store, store.row("links", key)));
   const node = h("section", { class: "card lock", "aria-label": `Link ${key}` },
     h("div", { class: "card-head" }, title, state, actions.node),
     drawing.node,

@@ -2,6 +2,7 @@
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const shortClock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 
 export const NONE = "–";
@@ -44,9 +45,12 @@ export function seconds(value) {
 
 export const milliseconds = (value) => (value === null || value === undefined ? NONE : seconds(value / 1000));
 
-export function time(ms) {
+const written = (ms, by) => {
   if (!ms) return NONE;
   const date = new Date(ms);
   const today = new Date().toDateString() === date.toDateString();
-  return today ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;
-}
+  return today ? by.format(date) : `${day.format(date)} ${by.format(date)}`;
+};
+
+export const time = (ms) => written(ms, clock);
+export const minute = (ms) => written(ms, shortClock);

@@ -3,6 +3,7 @@
 import { actionBar, applicationActions } from "./actions.js";
 import { attr, h, keyed, text } from "./dom.js";
 import { count } from "./numbers.js";
+import { undoOfApplication } from "./undo.js";
 
 const STEPS = [
   ["Mirrored", "mirrored", "topics", "topics are level with the source"],
@@ -23,7 +24,7 @@ export function stepsView(context) {
       const rows = store.rows("applications");
       attr(node, "hidden", Object.keys(rows).length === 0);
       keyed(list, Object.keys(rows), (key) => {
-        const bar = actionBar(context, () => applicationActions(store, store.row("applications", key)));
+        const bar = actionBar(context, () => applicationActions(store.row("applications", key)));
         bars.set(key, bar);
         const steps = STEPS.map(([label, , , about]) => h("li", {}, h("span", { class: "step-name" }, label), h("span", { class: "step-count", title: about })));
         return h("li", { class: "application" },
@@ -51,10 +52,12 @@ function fill(node, row) {
 }
 
 function about(row) {
-  const said = row.migration ? [`migration ${row.migration}, ${row.state}`] : [`all of link ${row.link} that is in no migration`];
+  const said = row.migration ? [`migration ${row.migration}, ${row.state}${row.stopped_by ? ` (STOPPED_BY_RULE: ${row.stopped_by})` : ""}`] : [`all of link ${row.link} that is in no migration`];
   if (row.readiness !== null) said.push(`readiness ${row.readiness}`);
   if (row.after.length) said.push(`after ${row.after.join(", ")}`);
   if (row.together) said.push("moves together");
   if (row.trouble) said.push(`${row.trouble} in trouble`);
+  const undo = undoOfApplication(row);
+  if (undo) said.push(undo);
   return said.join(" · ");
 }

@@ -28,5 +28,5 @@ export function timelineView({ store }) {
 export function place({ kind, key }) {
   const at = key.indexOf("/");
   if (kind === "topic" || kind === "group") return `#/${kind}/${encodeURIComponent(key.slice(0, at))}/${encodeURIComponent(key.slice(at + 1))}`;
-  return { gateway: "#/fleet", link: "#/lock", application: "#/lock" }[kind] || "";
+  return { gateway: "#/fleet", link: "#/lock", application: "#/lock", migration: "#/lock" }[kind] || "";
 }

@@ -6,15 +6,18 @@ import { attr, h, keyed, text } from "./dom.js";
 import { bytes, count, many, milliseconds, time } from "./numbers.js";
 import { partitionTable } from "./partitions.js";
 import { table } from "./table.js";
+import { undoOf } from "./undo.js";
 
 const STATES = {
   ACTIVE: "mirrored", PAUSED: "paused", PENDING_STOPPED: "being promoted", STOPPED: "on the target", FAILED: "FAILED",
   SOURCE_UNAVAILABLE: "source away", LINK_FAILED: "link failed", CATCHING_UP: "copied by a job", PENDING_MIRROR: "being created",
 };
 
+const BACK = { ACTIVE: "mirrored back", PENDING_STOPPED: "failing back" };
+
 export function stateOf(row) {
   const said = STATES[row.state] || row.state;
-  return row.direction === "REVERSE" && row.state === "ACTIVE" ? "mirrored back" : said;
+  return (row.direction === "REVERSE" && BACK[row.state]) || said;
 }
 
 const bad = (row) => (["FAILED", "LINK_FAILED", "SOURCE_UNAVAILABLE"].includes(row.state) ? "bad" : "");
@@ -32,6 +35,7 @@ export function topicsView({ store }) {
       { key: "lag_ms", label: "by time", number: true, value: (row) => (row.lag ? milliseconds(row.lag_ms) : "–"), order: (row) => row.lag_ms, low: 1 },
       { key: "rate", label: "Copied /s", number: true, value: (row) => bytes(row.bytes_per_s), order: (row) => row.bytes_per_s, low: 1 },
       { key: "bypassed", label: "Beside /min", number: true, value: (row) => count(row.bypassed), order: (row) => row.bypassed, low: 1 },
+      { key: "undo", label: "Undo", wide: "2fr", value: (row) => undoOf(row) || "–", order: (row) => (row.undo === "open" ? row.undo_until_ms : 0), low: 1 },
     ],
   });
   const filter = h("input", { type: "search", id: "topic-filter", placeholder: "part of a name" });
@@ -55,7 +59,7 @@ export function topicsView({ store }) {
 export function topicView(context, link, topic) {
   const { store } = context;
   const key = `${link}/${topic}`;
-  const bar = actionBar(context, () => topicActions(store.row("topics", key)));
+  const bar = actionBar(context, () => topicActions(store, store.row("topics", key)));
   const facts = h("dl", { class: "facts wide" });
   const line = h("p", { class: "bad" });
   const who = h("ul", { class: "lines" });
@@ -103,6 +107,7 @@ export function topicView(context, link, topic) {
         ["Offsets", row.translated ? "translated" : "equal on both clusters"],
         ["Source topic", row.source_topic], ["Copied", `${bytes(row.bytes_per_s)} /s`],
       ];
+      if (row.undo) pairs.push(["Undo", undoOf(row)]);
       if (row.waits_for) pairs.push(["The source waits for", row.waits_for]);
       keyed(facts, pairs.map(([label]) => label), (label) => h("div", {}, h("dt", {}, label), h("dd", {})), (each, label) => text(each.lastChild, pairs.find(([one]) => one === label)[1]));
       if (Date.now() - asked > 15000) askWho();

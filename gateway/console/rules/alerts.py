@@ -21,6 +21,21 @@ class Rule(NamedTuple):
     remedy: str
 
 
+def _stopped_by(row: Row) -> str:
+    """The name of the rule, the first word of what is kept of it."""
+    return str(row["stopped_by"]).partition(" ")[0]
+
+
+def _stopped_line(row: Row) -> str:
+    return f"migration {row['migration']} is STOPPED_BY_RULE: {row['stopped_by']}"
+
+
+def _stopped(rule: str, remedy: str) -> Rule:
+    return Rule(
+        "stopped-by-" + rule.replace("_", "-"), ERROR, lambda row: _stopped_by(row) == rule, _stopped_line, remedy
+    )
+
+
 _LINKS: Final = (
     Rule(
         "link-unavailable",
@@ -83,6 +98,13 @@ _TOPICS: Final = (
         "Readers that count should look for them.",
     ),
     Rule(
+        "undo-refused",
+        WARNING,
+        lambda row: row["undo"] == "refused",
+        lambda row: f"{row['topic']} is promoted and has no undo: its mirror back could not be begun",
+        "lockgate mirror describe says why; mend it, and lockgate mirror reverse.",
+    ),
+    Rule(
         "configs-set-back",
         WARNING,
         lambda row: row["set_back"],
@@ -129,16 +151,35 @@ _GATEWAYS: Final = (
         "Nothing to do unless it stays so.",
     ),
 )
+_GO_ON: Final = "lockgate migration resume accepts it and goes on, lockgate migration undo goes home."
+_STOPPED: Final = {
+    "late_writes": f"A producer still goes to the source: restart it onto the gateway; then {_GO_ON}",
+    "target_lag": f"Its readers do not keep up on the target: look at them; then {_GO_ON}",
+}
+_MIGRATIONS: Final = (
+    *(_stopped(rule, remedy) for rule, remedy in _STOPPED.items()),
+    Rule(
+        "stopped-by-rule",
+        ERROR,
+        lambda row: _stopped_by(row) not in ("", *_STOPPED),
+        _stopped_line,
+        f"Mend what it has found; then {_GO_ON}",
+    ),
+)
 
 
-def alerts(links: Rows, topics: Rows, groups: Rows, gateways: Rows) -> dict[str, Row]:
-    """By `rule/key of the row`: severity, what it is about, the line, the remedy."""
+def alerts(links: Rows, topics: Rows, groups: Rows, gateways: Rows, migrations: Rows) -> dict[str, Row]:
+    """By `rule/key of the row`: severity, what it is about, the line, the remedy.
+
+    `migrations`: those that a rule of their file has stopped.
+    """
     found: dict[str, Row] = {}
     for kind, rows, rules in (
         ("link", links, _LINKS),
         ("topic", topics, _TOPICS),
         ("group", groups, _GROUPS),
         ("gateway", gateways, _GATEWAYS),
+        ("migration", migrations, _MIGRATIONS),
     ):
         found |= dict(_of(kind, rows, rules))
     return found

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from gateway.console.rules.sections import Cell, Row, Rows
+from gateway.console.rules.undo import of_application
 from gateway.migration.rules.file import Application, FileError, MigrationFile, matches, of_text
 from gateway.state.views import StateViews
 from gateway.telemetry.numbers import MigrationNumbers
@@ -24,7 +25,8 @@ def applications(
 ) -> dict[str, Row]:
     """By `migration/application`; by `/link` of what is in no migration.
 
-    `mirrored`, `moved`, `gated`, `groups_moved`, `promoted` are counts of `topics` and `groups`.
+    `mirrored`, `moved`, `gated`, `groups_moved`, `promoted` are counts of `topics` and `groups`; `applications`: how
+    many its migration has; `stopped_by`: the rule of its file that has paused it, with value and bound.
     """
     by_topic, by_group = _by_source(topics, "source_topic"), _by_source(groups, "source_group")
     readiness = {one.migration: one.readiness for one in migrations}
@@ -32,7 +34,8 @@ def applications(
     told: set[tuple[str, str, str]] = set()
     for record in views.migrations.values():
         file = _file(record.file)
-        for one in () if file is None else file.applications:
+        in_file = () if file is None else file.applications
+        for one in in_file:
             own_topics = _named(one.topics, by_topic.get(record.link, {}))
             own_groups = _named(one.groups, by_group.get(record.link, {}))
             told |= {(record.link, "t", name) for name in own_topics}
@@ -43,6 +46,8 @@ def applications(
                 **row,
                 "migration": record.name,
                 "state": record.state.value,
+                "stopped_by": record.stopped_by,
+                "applications": len(in_file),
                 "link": record.link,
                 "readiness": score,
             }
@@ -51,7 +56,16 @@ def applications(
         rest_groups = {name: row for name, row in by_group.get(link, {}).items() if (link, "g", name) not in told}
         if rest_topics or rest_groups:
             row = _row(None, rest_topics, rest_groups)
-            found[f"/{link}"] = {**row, "name": link, "migration": "", "state": "", "link": link, "readiness": None}
+            found[f"/{link}"] = {
+                **row,
+                "name": link,
+                "migration": "",
+                "state": "",
+                "stopped_by": "",
+                "applications": 1,
+                "link": link,
+                "readiness": None,
+            }
     return found
 
 
@@ -102,6 +116,7 @@ def _row(
         "promoted": _count(there, lambda row: row["written_on"] == "target"),
         "trouble": _count(there, lambda row: row["state"] in ("FAILED", "LINK_FAILED", "SOURCE_UNAVAILABLE"))
         + _count(gated, lambda row: row["state"] == "FAILED"),
+        **of_application(there),
     }
 
 

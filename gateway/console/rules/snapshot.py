@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from gateway.console.rules.alerts import alerts
 from gateway.console.rules.applications import applications
 from gateway.console.rules.sections import Cell, Row, Snapshot
+from gateway.console.rules.undo import of_topic
 from gateway.fleet.views import GatewayView
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord
@@ -54,7 +55,16 @@ def snapshot(scene: Scene) -> Snapshot:
         "groups": groups,
         "applications": applications(views, topics, groups, scene.numbers.migrations),
         "gateways": gateways,
-        "alerts": alerts(links, topics, groups, gateways),
+        "alerts": alerts(links, topics, groups, gateways, _stopped(views)),
+    }
+
+
+def _stopped(views: StateViews) -> dict[str, Row]:
+    """Migrations that a rule of their file has stopped; what each is in, its applications' rows say."""
+    return {
+        name: {"migration": name, "stopped_by": record.stopped_by}
+        for name, record in views.migrations.items()
+        if record.stopped_by
     }
 
 
@@ -105,6 +115,7 @@ def topic_row(one: MirrorNumbers, record: MirrorRecord | None) -> Row:
         "translated": one.translated,
         "readable": one.readable,
         "job": "" if job is None else job.job,
+        **of_topic(one, record),
     }
 
 

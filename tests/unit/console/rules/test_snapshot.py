@@ -12,8 +12,9 @@ import pytest
 from gateway.console.rules.snapshot import Scene, partition_rows, snapshot
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.migration_records import MigrationRecord
-from gateway.state.records import GroupRecord, GroupState, MirrorDirection, MirrorError, MirrorState
+from gateway.state.records import GroupRecord, GroupState, MirrorDirection, MirrorError, MirrorState, Undo
 from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
 
 
 @pytest.fixture
@@ -122,6 +123,45 @@ async def test_what_needs_a_look_is_an_alert_with_its_remedy(plane: Plane) -> No
     assert set(found) == {"mirror-failed/l/orders", "group-failed/l/g"}
     assert "it differs" in found["mirror-failed/l/orders"]["line"]
     assert all(alert["remedy"] and alert["severity"] == "error" for alert in found.values())
+
+
+async def test_an_undo_is_in_the_row_of_the_topic_and_of_its_application(plane: Plane) -> None:
+    values = {"direction": MirrorDirection.REVERSE, "undo": Undo.OPEN, "undo_until_ms": 1_900_000_000_000}
+    await plane.by_hand(changed(plane.store.mirrors["l", "orders"], **values))
+    await plane.by_hand(MigrationRecord(name="m", link="l", file=_file(["orders"], [])))
+    plane.engine.numbers["l", "orders"] = [measured(0, 100, 3), measured(1, 50, 0)]
+    made = taken(plane)
+    topic, shop = made["topics"]["l/orders"], made["applications"]["m/shop"]
+    assert (topic["undo"], topic["undo_until_ms"], topic["at_risk"]) == ("open", 1_900_000_000_000, 3)
+    assert (shop["undo_open"], shop["undo_until_ms"], shop["at_risk"]) == (1, 1_900_000_000_000, 3)
+
+
+async def test_a_promote_without_its_undo_is_an_alert(plane: Plane) -> None:
+    record = plane.store.mirrors["l", "orders"]
+    await plane.by_hand(changed(record, state=MirrorState.STOPPED, undo=Undo.REFUSED, undo_until_ms=5))
+    assert set(taken(plane)["alerts"]) == {"undo-refused/l/orders"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "alert", "remedy"),
+    [
+        ("late_writes", "stopped-by-late-writes", "restart it onto the gateway"),
+        ("target_lag", "stopped-by-target-lag", "do not keep up"),
+        ("of_a_later_version", "stopped-by-rule", "Mend what it has found"),
+    ],
+)
+async def test_a_migration_that_a_rule_has_stopped_is_an_alert(
+    plane: Plane, rule: str, alert: str, remedy: str
+) -> None:
+    said = f"{rule} is 7, 0 at most ('orders')"
+    await plane.by_hand(MigrationRecord(name="m", link="l", file=_file(["orders"], []), stopped_by=said))
+    made = taken(plane)
+    ((key, found),) = made["alerts"].items()
+    assert (key, found["kind"], found["key"], found["severity"]) == (f"{alert}/m", "migration", "m", "error")
+    assert found["line"] == f"migration m is STOPPED_BY_RULE: {said}"
+    assert remedy in found["remedy"]
+    assert "lockgate migration resume" in found["remedy"]
+    assert made["applications"]["m/shop"]["stopped_by"] == said
 
 
 async def test_partitions_are_rows_of_cells(plane: Plane) -> None:
