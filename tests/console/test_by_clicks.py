@@ -21,30 +21,13 @@ from gateway.devcluster import DevCluster
 from tests.support.brokers.logs import create_topic, read_logs
 from tests.support.clients.producers import ProducerProcess
 from tests.support.gateways.gateway import running_gateway
-from tests.support.pages.browser import chromium, opened
+from tests.support.pages.browser import Pictures, chromium, opened
 from tests.support.waiting import wait_until_async
 
 PARTITIONS = 3
 PATIENCE_MS = 90_000
 
 pytestmark = pytest.mark.slow
-
-
-class Pictures:
-    """Of a page, at both widths. `folder`: None keeps none."""
-
-    def __init__(self, page: Page, folder: Path | None) -> None:
-        self._page = page
-        self._folder = folder
-
-    async def take(self, name: str) -> None:
-        for width in (1440, 390):
-            await self._page.set_viewport_size({"width": width, "height": 900})
-            assert not await self._page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), name
-            if self._folder is not None:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                await self._page.screenshot(path=str(self._folder / f"console-{name}-{width}.png"))
-        await self._page.set_viewport_size({"width": 1440, "height": 900})
 
 
 @asynccontextmanager
@@ -88,12 +71,11 @@ async def confirmed(page: Page, button: str, name: str = "") -> None:
 
 async def test_a_migration_by_clicks(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> None:
     link, group = "west", f"billing-{topic[-4:]}"
-    folder = os.environ.get("PICTURES")
     create_topic(source.bootstrap, topic, partitions=PARTITIONS)
     with running_gateway(tmp_path, target.bootstrap, link) as gateway:
         async with chromium() as browser:
             seen = await opened(browser, f"{str(gateway.api.base_url).rstrip('/')}/console")
-            page, pictures = seen.page, Pictures(seen.page, Path(folder) if folder else None)
+            page, pictures = seen.page, Pictures(seen.page)
             await page.get_by_label("Token").fill(read_token(default_path(os.environ)))
             await page.get_by_role("button", name="Open the console").click()
 

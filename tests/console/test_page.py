@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from gateway.state.migration_records import MigrationRecord, MigrationState
 from gateway.state.records import GroupRecord, GroupState, MirrorDirection, MirrorError, MirrorState, Undo
 from tests.support.control.mirror_records import changed
 from tests.support.control.secured_api import SecuredApi, secured_api
-from tests.support.pages.browser import Scheme, Watched, chromium, opened
+from tests.support.pages.browser import Pictures, Scheme, Watched, chromium, opened
 
 PARTITIONS = 10_000
 VIEWS = (
@@ -194,7 +195,7 @@ async def test_groups_that_move_together_are_promoted_with_their_topic(api: Secu
     assert api.plane.promoters.along == [(("orders",), ("billing",))]
 
 
-UNTIL_MS = 4_102_444_800_000
+UNTIL_MS = (int(time.time()) + 86_400) * 1000
 
 
 async def kept(api: SecuredApi, **more: object) -> None:
@@ -230,6 +231,7 @@ async def test_an_undo_says_until_when_and_what_is_at_risk(api: SecuredApi, brow
     await dialog.get_by_label("reports", exact=True).check()
     await expect(dialog.locator("dd")).to_have_text([facts[0], "3", "1", "1"])
     await expect(dialog.locator(".cli code")).to_have_text("lockgate mirror undo orders --link l --groups reports")
+    await Pictures(page).take("undo")
     assert await seen.violations() == []
     go_on = dialog.get_by_role("button", name="Undo…")
     await expect(go_on).to_be_disabled()

@@ -83,7 +83,7 @@ function promoteActions(link, topics, groups, word = "") {
       run: async ({ bound_ms }) => rehearsed(await ask("POST", mirrorsPath(link, "rehearse-promote"), { mirror_topic_names: topics, bound_ms })) },
     { id: "promote", label, title: `Promote ${what}`, role: "operator", danger: true, name: topics.length === 1 ? topics[0] : link,
       options: [
-        ...(groups.length ? [{ key: "groups", type: "names", names: groups, unless: "force", label: "Groups that move together with them, under the same pause: those that read for a transaction" }] : []),
+        ...(groups.length ? [{ key: "groups", type: "names", names: groups, unless: "force", label: "Groups that move with the topics" }] : []),
         { key: "force", label: "Force: although groups still read on the source, or without the source" },
       ],
       cli: ({ force, groups: along = [] }) => line("mirror", "promote", ...topics, "--link", link, ...(along.length ? ["--groups", along.join(",")] : []), force ? "--force" : ""),
@@ -117,6 +117,7 @@ async function promotePlan(link, topics, groups, force) {
     ],
     lines: [
       "Writes pause until the mirror has drained, for some tens of milliseconds, and go to the target from then on.",
+      ...(groups.length ? [`${many(groups.length, "group")} under the same pause: offsets are carried over, and members join again on the target.`] : []),
       ...plan.topics.flatMap((one) => one.waits_for.map((reason) => `${one.mirror_topic_name} waits: ${reason}`)),
       ...readers.slice(0, 5).map((one) => `${one.client_id} (${one.host}) of group ${one.group} reads on the source.`),
     ],

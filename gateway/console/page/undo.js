@@ -37,7 +37,7 @@ const HOME = "Writes pause until the mirror back has drained, for some tens of m
 export function undoTopics(link, topics, groups, word = "") {
   const what = topics.length === 1 ? topics[0] : `${topics.length} topics`;
   return { id: "undo", label: word ? `Undo ${word}…` : "Undo…", title: `Undo the promote of ${what}`, role: "operator", danger: true, name: topics.length === 1 ? topics[0] : link,
-    options: groups.length ? [{ key: "groups", type: "names", names: groups, label: "Groups that change sides with the topics: those whose transactions tie them to these" }] : [],
+    options: groups.length ? [{ key: "groups", type: "names", names: groups, label: "Groups that move with the topics" }] : [],
     cli: ({ groups: along = [] }) => line("mirror", "undo", ...topics, "--link", link, ...(along.length ? ["--groups", along.join(",")] : [])),
     plan: async ({ groups: along = [] }) => {
       const body = { mirror_topic_names: topics, group_names: along };
@@ -45,7 +45,7 @@ export function undoTopics(link, topics, groups, word = "") {
       const { blockers } = await ask("POST", mirrorsPath(link, "promote", true), body);
       const kept = found.filter((one) => one && one.until_time_ms);
       return { blockers, facts: facts(kept.map((one) => one.until_time_ms), found.map((one) => (one ? one.records_at_risk : null)), topics.length, along.length),
-        lines: [HOME, "Clients go on. Groups that are not named go on reading as they do."] };
+        lines: [HOME, "Clients go on. Only groups whose transactions tie them to the topics must go with them; the others read on as they do."] };
     },
     run: async ({ groups: along = [] }) => {
       await ask("POST", mirrorsPath(link, "undo"), { mirror_topic_names: topics, group_names: along });

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 from playwright.async_api import Browser, Page, async_playwright
@@ -57,6 +59,25 @@ class Watched:
     async def is_too_wide(self) -> bool:
         """It must be scrolled sideways."""
         return bool(await self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth"))
+
+
+class Pictures:
+    """Of a page, at both widths, kept in the folder that `PICTURES` in the environment names; without it none is."""
+
+    def __init__(self, page: Page) -> None:
+        folder = os.environ.get("PICTURES")
+        self._page = page
+        self._folder = Path(folder) if folder else None
+
+    async def take(self, name: str) -> None:
+        """`console-NAME-WIDTH.png`; the page must fit into either width."""
+        for width in (1440, 390):
+            await self._page.set_viewport_size({"width": width, "height": 900})
+            assert not await self._page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), name
+            if self._folder is not None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                await self._page.screenshot(path=str(self._folder / f"console-{name}-{width}.png"))
+        await self._page.set_viewport_size({"width": 1440, "height": 900})
 
 
 async def opened(browser: Browser, url: str, width: int = 1440, scheme: Scheme = "light") -> Watched:
