@@ -14,6 +14,7 @@ from demo.errors import DemoError
 from gateway.devcluster import ensure_jars
 from gateway.devcluster.java import java_binary, jvm_options
 
+COMPILED_S = 240.0  # on a machine that others use too; who waits for it may have less patience
 CLIENT_JARS = ("kafka-clients", "slf4j-api", "lz4-java", "snappy-java", "zstd-jni")
 
 
@@ -56,7 +57,10 @@ def compile_java(kafka: str, classes: Path, more: Path | None = None, jars: Iter
     sources = sorted(str(path) for folder in folders for path in folder.glob("*.java"))
     class_path = os.pathsep.join([_client_jars(kafka), *map(str, jars)])
     command = [str(compiler), "-cp", class_path, "-d", str(classes), *sources]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILED_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise DemoError(f"the Java clients are not compiled after {COMPILED_S:.0f} s") from error
     if done.returncode != 0:
         raise DemoError("the Java clients do not compile", done.stderr)
 

@@ -26,7 +26,7 @@ from demo.app.settings import (
     FoundSet,
 )
 from demo.clusters import create_topic, start
-from demo.commands import compile_java
+from demo.commands import COMPILED_S, compile_java
 from demo.errors import DemoError
 from demo.fleet import Client
 from demo.history import Side
@@ -45,7 +45,7 @@ def prepare(run: AppRun) -> None:
         starts = [partial(start, cluster, CLUSTERS_S) for cluster in clusters]
         run.at_once(starts, "the clusters to start", CLUSTERS_S + 10)
         compiles = partial(compile_java, settings.kafka, run.classes, JAVA_SOURCES, run.jars)
-        run.in_background(compiles, "the Java compiler", STARTED_S)
+        run.in_background(compiles, "the Java compiler", COMPILED_S + 5)
         step.note = f"Kafka {settings.kafka}"
     with run.view.step(
         "Start a Streams application, a transactional one, a group and a producer on the source"
