@@ -164,6 +164,8 @@ class Undos:
             return UndoStep(_K.WAIT, f"held back, by a bug: {exc}")
 
     def _held(self, record: MirrorRecord) -> str:
+        if self._mirrors.promoting(record.link, record.mirror_topic):
+            return "its promote is not over yet"  # it still sets configs back
         link = self._store.links.get(record.link)
         if link is None:
             return "its link is gone"

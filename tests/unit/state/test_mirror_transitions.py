@@ -86,6 +86,7 @@ _ROOT = Path(gateway.__file__).parent
 _NOT_STORED = {  # they make a record to think with, of a time before, or one that was read: it is not written
     "cutover/failback/rules/failback_promote.py:as_promote",
     "groups/dry_runs.py:promote_plan",
+    "mirror/offset_map/rules/periods.py:at_end",
     "mirror/offset_map/rules/periods.py:before",
     "api/mirrors/catch_up_models.py:of",
     "jobs/link_plan.py:_record",

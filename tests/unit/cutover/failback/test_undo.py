@@ -82,6 +82,17 @@ async def test_none_begins_that_is_not_asked_for_or_is_over(plane: Plane, keep: 
     assert now(plane) == record
 
 
+async def test_it_does_not_begin_before_its_promote_is_over(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which still sets the topic's configs back."""
+    record = await promoted(plane)
+    with monkeypatch.context() as patch:
+        patch.setattr(plane.service.mirrors, "promoting", lambda link, topic: True)
+        await plane.service.undos.look()
+        assert now(plane) == record
+        assert "its promote is not over" in plane.service.undos.waiting_for("l", "orders")
+    await opened(plane)
+
+
 async def test_home_is_a_promote_of_the_mirrors_back_as_one_set(plane: Plane) -> None:
     await promoted(plane)
     await opened(plane)
