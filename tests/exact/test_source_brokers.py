@@ -17,6 +17,7 @@ from gateway.devcluster import DevCluster, java_command
 from tests.exact.migration import Migration
 from tests.support.brokers.clusters import running_cluster
 from tests.support.brokers.logs import assert_nothing_lost, log_ends
+from tests.support.brokers.logs import create as create_any
 from tests.support.clients.writer import Writer
 from tests.support.gateways.fleet import PARTITIONS, GatewayFleet
 from tests.support.waiting import wait_until
@@ -47,8 +48,7 @@ def migration(three: DevCluster, target: DevCluster, tmp_path: Path) -> Iterator
 
 def create(bootstrap: str, topic: str, replicas: list[list[int]]) -> None:
     """With these replicas of each partition, the leader first."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, len(replicas), replica_assignment=replicas)])[topic].result(30)
+    create_any(bootstrap, NewTopic(topic, len(replicas), replica_assignment=replicas))
     for broker in bootstrap.split(","):
         wait_until(lambda broker=broker: knows(broker, topic), 30.0, what=f"{topic} on {broker}")  # type: ignore[misc]
 

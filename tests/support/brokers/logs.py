@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import KafkaException, NewTopic
 
 from tests.support.clients.writer import Writer
+from tests.support.waiting import wait_until
 
 
 class Record(NamedTuple):
@@ -55,12 +56,24 @@ def create(bootstrap: str, new: NewTopic) -> None:
 
 
 def log_ends(bootstrap: str, topic: str, partitions: int) -> list[int]:
-    """The high watermark of each partition."""
+    """The high watermark of each partition. A broker that was too busy to be heard leads nothing for a while."""
     consumer = _consumer(bootstrap)
+    ends: list[int] = []
+
+    def told() -> bool:
+        try:
+            left = range(len(ends), partitions)
+            ends.extend(consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in left)
+        except KafkaException as exc:
+            if exc.args[0].code() not in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE):
+                raise
+        return len(ends) == partitions
+
     try:
-        return [consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in range(partitions)]
+        wait_until(told, 30.0, what=f"the log ends of {topic}")
     finally:
         consumer.close()
+    return ends
 
 
 def read_logs(bootstrap: str, topic: str, partitions: int, deadline: float = 60.0) -> list[Log]:
