@@ -224,7 +224,10 @@ def test_every_class_is_found_by_its_key() -> None:
 def test_bodies_are_those_that_the_messages_own_encoders_write(key: int, data: st.DataObject) -> None:
     for kind, decode in (("request", decode_request), ("response", decode_response)):
         for version in oracle.versions(key, kind):
-            message = decode(key, version, oracle.encode(data.draw(oracle.instances(key, version, kind))))
+            theirs = data.draw(oracle.instances(key, version, kind))
+            if kind == "response" and key == ApiKey.API_VERSIONS and theirs.error_code == ErrorCode.UNSUPPORTED_VERSION:
+                continue  # told in version 0, whatever was asked
+            message = decode(key, version, oracle.encode(theirs))
             wanted = bytes(message.encode(version=message.API_VERSION))
             assert encode_body(message, message.API_VERSION) == wanted
 
