@@ -110,12 +110,12 @@ def test_a_consumer_that_is_no_member_moves_like_one(lab: GroupLab, topic: str) 
     lab.mirrored(topic, records=100)
     group, parts = f"g-{topic}", ((topic, 0),)
     commit(lab.source.bootstrap, group, {(topic, 0): Offset(0)})
+    lab.declare(group)
     with (
         Reader(lab.source.bootstrap, group, assign=parts) as old,
         Reader(lab.gateway.bootstrap, group, assign=parts) as new,
     ):
         old.wait_for(100)
-        lab.declare(group)  # not before: who has not committed for some seconds counts as gone
         number = 100
         for _ in range(8):  # it lives: a commit every now and then
             fill(lab.source.bootstrap, topic, 1, start=number)
