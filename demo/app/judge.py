@@ -35,6 +35,7 @@ def judge(run: AppRun) -> AppVerdict:
         if run.gateway is not None:
             gateway, run.gateway = run.gateway, None
             gateway.stop()
+        run.look_no_more()
         run.at_once([run.source.down, run.target.down], "the clusters to stop", 60.0)
     with run.view.step("Compare"):
         told = Told(

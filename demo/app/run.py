@@ -148,8 +148,13 @@ class AppRun(Stage):
 
         return looked
 
-    def clean_up(self) -> None:
-        """Stop whatever still runs, by process id. Never raises."""
-        super().clean_up()
+    def look_no_more(self) -> None:
+        """Close the connections to both clusters, before these stop: else librdkafka complains of them."""
         for ends in self._ends.values():
             ends.close()
+        self._ends.clear()
+
+    def clean_up(self) -> None:
+        """Stop whatever still runs, by process id. Never raises."""
+        self.look_no_more()
+        super().clean_up()

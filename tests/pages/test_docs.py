@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser
 
 from tests.support.control.control_plane import SOURCE
 from tests.support.control.secured_api import SecuredApi, secured_api
+from tests.support.pages.browser import chromium, opened
 
 # The security policy forbids what is not ours; a page that needed it would say so on the console.
-ROOMS = ("links", "mirrors", "failback", "groups", "jobs", "gateway")
+ROOMS = ("links", "mirrors", "failback", "groups", "migrations", "jobs", "gateway", "console", "confluent")
 
 
 @pytest.fixture
@@ -26,34 +26,8 @@ async def api(tmp_path: Path) -> AsyncIterator[SecuredApi]:
 
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
-    """The system's Chromium, which reaches nobody but this machine."""
-    program = shutil.which("chromium")
-    assert program, "Chromium is needed: apt-get install chromium"
-    async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-background-networking"]
-        )
+    async with chromium() as started:
         yield started
-        await started.close()
-
-
-class Watched:
-    """A page, with what it asked for and what it complained of."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.asked: list[str] = []
-        self.complaints: list[str] = []
-        page.on("request", lambda request: self.asked.append(request.url))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
-
-
-async def opened(browser: Browser, url: str, width: int = 1440) -> Watched:
-    page = await browser.new_page(viewport={"width": width, "height": 900})
-    watched = Watched(page)
-    await page.goto(url)
-    return watched
 
 
 async def test_the_page_works_without_any_other_site(api: SecuredApi, browser: Browser, tmp_path: Path) -> None:
@@ -67,7 +41,9 @@ async def test_the_page_works_without_any_other_site(api: SecuredApi, browser: B
     assert await page.locator("details").count() == documented
     assert {text.lower() for text in await page.locator("h2").all_inner_texts()} == set(ROOMS)
 
-    create = page.locator("details", has=page.get_by_text("Create a cluster link to a source"))
+    create = page.locator("section", has=page.get_by_role("heading", name="links", exact=True)).locator(
+        "details", has=page.get_by_text("Create a cluster link to a source")
+    )
     await create.locator("summary").click()
     body = {"link_name": "west", "configs": [{"name": "bootstrap.servers", "value": SOURCE}]}
     await create.get_by_label("Body").fill(json.dumps(body))
