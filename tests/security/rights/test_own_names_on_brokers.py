@@ -115,6 +115,18 @@ def test_limits_of_the_settings_hold(gateway: GatewayProcess) -> None:
     wait_until(lambda: _refused(gateway) > 0, what="a refused connection")
     for each in (many, *found):
         each.close()
+    # Tests come in any order: the next one's connection is refused, too, until the gateway has noticed these ends.
+    wait_until(lambda: _is_served(gateway), what="connections are accepted again")
+
+
+def _is_served(gateway: GatewayProcess) -> bool:
+    client = RawClient(gateway.bootstrap)
+    try:
+        return bool(client.ask(m.MetadataRequest(topics=[], allow_auto_topic_creation=False), 12).brokers)
+    except (AssertionError, ConnectionError):
+        return False
+    finally:
+        client.close()
 
 
 def _refused(gateway: GatewayProcess) -> float:
