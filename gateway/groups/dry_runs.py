@@ -26,7 +26,10 @@ async def promote_plan(
     """What a promote at an operator's word would meet. `known`: what this process has seen of the group; only read."""
     if record.state is GroupState.PROMOTED:
         return GroupPlan(record=record, blocker=f"group '{record.group}' is promoted already")
-    seen, gather = GroupProgress(memberless_at=known.memberless_at), GroupGatherer(tools)
+    seen, gather = (
+        GroupProgress(memberless_at=known.memberless_at, watched_since=known.watched_since),
+        GroupGatherer(tools),
+    )
     left, failure, said = list[str](), "", ""
     try:
         seen.offsets, left = await tools.offsets.on_source(record)

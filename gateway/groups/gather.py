@@ -7,6 +7,7 @@ from gateway.groups.gate.rules.gates import GateStatus
 from gateway.groups.offsets import GroupTools
 from gateway.groups.progress import GroupProgress
 from gateway.groups.rules.promote import GroupSnapshot, same_on_source, somebody_came
+from gateway.kafka.groups import DEAD
 from gateway.state.link_config import parse
 from gateway.state.records import GroupRecord, GroupState
 
@@ -35,6 +36,7 @@ class GroupGatherer:
             return
         try:
             view = await self._offsets.source_view(record, _ASK_S)
+            progress.never_joined = view.state != DEAD and not view.protocol_type
             if not view.members:
                 await self._watch_offsets(record, progress)
         except ControlError as error:
@@ -77,6 +79,8 @@ class GroupGatherer:
             progress.forget_offsets()
         if progress.seen is not None and not same_on_source(progress.seen, seen):
             progress.memberless_at = self._clock()
+        if progress.watched_since is None and progress.never_joined and seen and not record.demoted:
+            progress.watched_since = self._clock()  # its consumer may live, and commit next in some seconds
         if record.demoted and (progress.memberless_at is not None or somebody_came(record.sent_back, seen)):
             progress.arrived = True
         progress.seen, progress.seen_at = seen, self._clock()
@@ -108,4 +112,5 @@ class GroupGatherer:
             unmirrored=progress.unmirrored,
             demoted=record.demoted,
             memberless_at=progress.memberless_at,
+            watched_since=progress.watched_since if progress.never_joined else None,
         )

@@ -18,7 +18,8 @@ class GroupProgress:
     `known`: what the group had committed on the source when last read, at `known_at`; kept for a failover, which may
     not be able to ask. `gated_everywhere`: every gateway has read that the group has a gate. `lock`: held by whoever
     commits for the group. `unmirrored`: internal topics of a streams group that the link does not mirror. `arrived`: a
-    demoted group was seen to read on the source again, and no record says so yet.
+    demoted group was seen to read on the source again, and no record says so yet. `never_joined`: the source knows the
+    group by its commits alone, `watched_since` when it was first seen so.
     """
 
     members: int | None = None
@@ -28,6 +29,8 @@ class GroupProgress:
     seen: Sequence[SourceOffset] | None = None
     seen_at: float = 0.0
     memberless_at: float | None = None
+    never_joined: bool = False
+    watched_since: float | None = None
     empty_since: float | None = None
     source_error: str = "not asked yet"
     unreachable_since: float | None = None

@@ -27,6 +27,7 @@ it is read, on either cluster: `notes` says so, and nothing is waited for that c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -69,6 +70,7 @@ class GroupSnapshot:
     made of the offsets, and committed on the target. `read_back`: what it holds now. `requested`: an operator asked;
     `force`: even while the source group has members. `static`: instance ids of the members, when all of them are static
     ones. `memberless_at`: when the offsets on the source were last seen to change while the group had no members.
+    `watched_since`: of a group that the source knows by its commits alone, when it was first looked at; else None.
     `demoted`: it was sent back, and nobody has come to the source since. `unmirrored`: topics that a streams group
     (KIP-1071) makes for itself, and that are not mirrored: its coordinator on the target would make them anew.
     """
@@ -95,6 +97,7 @@ class GroupSnapshot:
     unmirrored: tuple[str, ...] = ()
     demoted: bool = False
     memberless_at: float | None = None
+    watched_since: float | None = None
 
 
 class GroupLimits(NamedTuple):
@@ -120,10 +123,8 @@ def next_step(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
         return _give_up(snapshot, _who_is_left(snapshot))
     if snapshot.unmirrored and not snapshot.force:
         return _give_up(snapshot, _without_state(snapshot.unmirrored))
-    if snapshot.memberless_at is not None and not snapshot.force:
-        ago = snapshot.now - snapshot.memberless_at
-        if ago < limits.memberless_quiet_s:
-            return GroupStep(GroupStepKind.WAIT, _memberless(ago, limits))
+    if (waits := _memberless(snapshot, limits)) and not snapshot.force:
+        return GroupStep(GroupStepKind.WAIT, waits)
     if snapshot.state is GroupState.ACTIVE:
         return _may_begin(snapshot, limits)
     return _carry_over(snapshot)
@@ -137,9 +138,7 @@ def keeps_on_source(snapshot: GroupSnapshot, limits: GroupLimits) -> str:
         return _who_is_left(snapshot)
     if snapshot.unmirrored:
         return _without_state(snapshot.unmirrored)
-    if snapshot.memberless_at is not None and snapshot.now - snapshot.memberless_at < limits.memberless_quiet_s:
-        return _memberless(snapshot.now - snapshot.memberless_at, limits)
-    return ""
+    return _memberless(snapshot, limits)
 
 
 def _unanswered(snapshot: GroupSnapshot) -> str:
@@ -159,11 +158,26 @@ def _without_state(topics: tuple[str, ...]) -> str:
     return f"topics of its topology are not mirrored ({named}): the target would make them anew, empty; mirror them"
 
 
-def _memberless(ago_s: float, limits: GroupLimits) -> str:
-    return (
-        f"offsets were committed on the source {ago_s:.0f} s ago without a member: a consumer that assigns its "
-        f"partitions itself still runs there; {limits.memberless_quiet_s:g} s must pass without such a commit"
-    )
+def _memberless(snapshot: GroupSnapshot, limits: GroupLimits) -> str:
+    """A consumer that assigns its partitions itself is seen by its commits alone, and not before the next one: so a
+    group without a sign of members is watched for as long before it is promoted by itself."""
+    ago_s = _ago(snapshot.now, snapshot.memberless_at)
+    if ago_s < limits.memberless_quiet_s:
+        return (
+            f"offsets were committed on the source {ago_s:.0f} s ago without a member: a consumer that assigns its "
+            f"partitions itself still runs there; {limits.memberless_quiet_s:g} s must pass without such a commit"
+        )
+    ago_s = _ago(snapshot.now, snapshot.watched_since)
+    if ago_s < limits.memberless_quiet_s and not snapshot.requested:
+        return (
+            f"the source knows the group by its commits alone: a consumer that assigns its partitions itself may run "
+            f"there; watched for {ago_s:.0f} of {limits.memberless_quiet_s:g} s that must pass without a commit"
+        )
+    return ""
+
+
+def _ago(now: float, at: float | None) -> float:
+    return math.inf if at is None else now - at
 
 
 def _give_up(snapshot: GroupSnapshot, reason: str) -> GroupStep:

@@ -37,6 +37,7 @@ class FakeOffsets(GroupOffsets):
         self.removed = 0
         self.refuse = False
         self.instance_id: str | None = None
+        self.protocol_type = "consumer"  # '': nobody has ever joined
         self.on_ask: Callable[[], None] = lambda: None
 
     async def on_source(self, record: GroupRecord) -> tuple[tuple[SourceOffset, ...], list[str]]:
@@ -87,7 +88,7 @@ class FakeOffsets(GroupOffsets):
             MemberView(member_id=f"m{index}", client_id="old", host="10.0.0.1", instance_id=self.instance_id)
             for index in range(self.members)
         )
-        return GroupView(group="g", state="Stable", type="classic", protocol_type="consumer", members=members)
+        return GroupView(group="g", state="Stable", type="classic", protocol_type=self.protocol_type, members=members)
 
     async def source_members(self, record: GroupRecord) -> str:
         self.on_ask()

@@ -139,6 +139,26 @@ async def test_a_consumer_that_is_no_member_is_seen_by_its_commits(scene: GroupS
     assert scene.record.offsets == (CarriedOffset("orders", 0, last, last, ""),)
 
 
+async def test_a_group_that_nobody_has_joined_is_watched_for_commits_first(scene: GroupScene) -> None:
+    """Its consumer may live, and commit every 5 s; who asks for the promote has stopped it."""
+    scene.offsets.protocol_type = ""
+    scene.wait_at_the_gate()
+    began = scene.now
+    scene.offsets.on_ask = lambda: scene.later(1.0)
+    while scene.record.state is not GroupState.PROMOTED:
+        assert scene.now < began + 30
+        await scene.attempts(1)
+        if scene.record.state is GroupState.ACTIVE and scene.now < began + 15:
+            assert "the source knows the group by its commits alone" in scene.promoter.waits_for("l", "g")
+    assert scene.now >= began + 15
+
+
+async def test_who_asks_for_the_promote_of_a_group_that_nobody_has_joined_need_not_wait(scene: GroupScene) -> None:
+    scene.offsets.protocol_type = ""
+    record = await scene.promoter.promote("l", "g")
+    assert record.state is GroupState.PROMOTED
+
+
 async def test_a_commit_before_the_last_member_left_is_a_member_s(scene: GroupScene) -> None:
     scene.wait_at_the_gate()
     await scene.attempts(1)
