@@ -127,7 +127,7 @@ class MirrorPlanner:
             found = await _find(source, topic)
             if found is None:
                 raise NotFound(f"topic '{topic}' does not exist on the source of link '{link.name}'")
-            source_configs = (await source.topic_configs([topic], CONCERNED))[topic]
+            source_configs = await _configs_of(source, topic)
         if found.internal:
             raise BadRequest(f"topic '{topic}' cannot be mirrored: it is an internal topic")
         upstream = await upstream_of_new(source, link, topic, self._target.cluster_id())
@@ -225,6 +225,18 @@ async def _find(source: ClusterAccess, topic: str) -> TopicInfo | None:
         await asyncio.sleep(pause_s)
         found = (await source.topics([topic])).get(topic)
     return found
+
+
+async def _configs_of(source: ClusterAccess, topic: str) -> Mapping[str, str]:
+    """The configs of a topic that a broker has named: as above, another broker may not know it yet."""
+    for pause_s in _ASK_AGAIN_S:
+        try:
+            return (await source.topic_configs([topic], CONCERNED))[topic]
+        except BrokerError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+        await asyncio.sleep(pause_s)
+    return (await source.topic_configs([topic], CONCERNED))[topic]
 
 
 def _start_of(wanted: Wanted) -> StartPoint:

@@ -14,6 +14,7 @@ from gateway.kafka.rules.topic_configs import LIFTED, OWN
 from gateway.state.producer_ids import first_mirror_id
 from gateway.state.records import GroupRecord, GroupState, MirrorMode, MirrorState, PartitionStart
 from gateway.topics.plan import NAMES_S
+from protocol.errors import ErrorCode
 from tests.support.control.control_plane import Plane
 from tests.support.control.refused_create import refused
 from tests.support.fakes.fake_kafka import FakeKafka
@@ -100,6 +101,24 @@ async def test_a_topic_that_a_broker_does_not_know_yet(plane):
     record = await plane.service.mirrors.create("l", "orders")
     assert len(record.record.starts) == 2
     assert asked >= 2
+
+
+async def test_a_topic_whose_configs_a_broker_does_not_know_yet(plane):
+    """As above: one broker has named it, another one is asked for its configs."""
+    await plane.with_link()
+    plane.source.add("orders", partitions=2)
+    asked = 0
+
+    async def learn():
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "describe configs of topic orders: unknown")
+
+    plane.source.before["topic_configs"] = learn
+    record = await plane.service.mirrors.create("l", "orders")
+    assert len(record.record.starts) == 2
+    assert asked == 2
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "_confluent-metrics"])
