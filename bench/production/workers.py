@@ -16,8 +16,11 @@ from bench.stats import Sample
 
 LOAD: Final = "workers"
 _PARTITIONS: Final = 6
-_CONNECTIONS: Final = 24
+_CONNECTIONS: Final = 72
 """The kernel gives each to one of the processes: with fewer, one might have nearly all."""
+
+_BURST: Final = 16
+"""Requests that are sent at once, as by a client that has them ready: one by one the load would be the slowest."""
 
 _VALUE: Final = bytes(100)
 
@@ -63,7 +66,7 @@ def _through(folder: Path, lab: ProductionLab, workers: int) -> dict[str, float]
 def _flood(bootstrap: str, requests: int) -> int:
     brokers = list(leaders(bootstrap, LOAD).items())
     batch = batch_of([_VALUE])
-    each = -(-requests // _CONNECTIONS)
+    each = -(-requests // _CONNECTIONS // _BURST) * _BURST
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
         for done in [pool.submit(_send, *brokers[n % len(brokers)], batch, each) for n in range(_CONNECTIONS)]:
             done.result()
@@ -71,7 +74,8 @@ def _flood(bootstrap: str, requests: int) -> int:
 
 
 def _send(where: str, led: Sequence[int], batch: bytes, times: int) -> None:
+    frames = b"".join(produce_frame(LOAD, {led[number % len(led)]: batch}) for number in range(_BURST))
     pipe = Pipe(where)
-    for number in range(times):
-        pipe.send(produce_frame(LOAD, {led[number % len(led)]: batch}))
+    for _ in range(times // _BURST):
+        pipe.send(frames, _BURST)
     pipe.close()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
 import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,4 +106,13 @@ def _where(thread: threading.Thread) -> str:
     if frame is None:
         return "nothing is known of it"
     line = traceback.extract_stack(frame)[-1]
+    _print_native_stacks()
     return f"{Path(line.filename).name}:{line.lineno} {line.line}"
+
+
+def _print_native_stacks() -> None:
+    """Who waits for whom inside a library is seen by a debugger alone; on stderr, where there is one."""
+    if gdb := shutil.which("gdb"):
+        command = [gdb, "-p", str(os.getpid()), "-batch", "-ex", "thread apply all backtrace 14"]
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, timeout=60, check=False)
