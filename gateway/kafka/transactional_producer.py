@@ -35,7 +35,7 @@ from protocol.messages import AddPartitionsToTxnRequest, EndTxnRequest, InitProd
 _T = TypeVar("_T")
 _LANE: Final = "transactions"
 _TRY_S: Final = 5.0  # one request's time; then another one is sent on another connection
-_BACKOFF_S: Final = (0.02, 0.5)  # the first is Java's for CONCURRENT_TRANSACTIONS: the markers are on their way
+_BACKOFF_S: Final = (0.005, 0.5)  # the first for CONCURRENT_TRANSACTIONS: the markers take some round trips of brokers
 _SLOWEST: Final = 1024 * 1024  # bytes/s that a request may take longer for
 _BATCH_BYTES: Final = 8 * 1024 * 1024
 _LOOK_S: Final = 0.5

@@ -28,6 +28,7 @@ class Records:
     def __init__(self, store: StateStore, now_ms: Callable[[], int]) -> None:
         self.store = store
         self.now_ms = now_ms
+        self._last_mirror_id = 0
 
     def link(self, name: str) -> LinkRecord:
         """The link; NotFound if there is none."""
@@ -43,6 +44,16 @@ class Records:
         if mirror is None:
             raise NotFound(f"link '{link}' has no mirror topic '{topic}'")
         return mirror
+
+    def next_mirror_id(self, first: int = 1) -> int:
+        """Above all that are stored or were given out here; those are to be stored in this order, `with_others`.
+
+        Args:
+            first: while none was given out.
+        """
+        stored = self.store.sequences.get("mirror")
+        self._last_mirror_id = max(self._last_mirror_id, first - 1 if stored is None else stored.last) + 1
+        return self._last_mirror_id
 
     async def change(
         self,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol
 
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.state.codec import Record, StateFormatError, decode, encode, key_of
@@ -25,6 +26,7 @@ __all__ = ["Log", "ProducerFenced", "StateStore", "StoreConflict", "StoreError",
 
 _READ_S = 0.5  # how long a broker keeps a Fetch that finds nothing
 _AGAIN_S = 1.0
+_TOGETHER: Final = 64  # writes in one transaction
 _log = logging.getLogger("lockgate.state")
 
 
@@ -53,6 +55,30 @@ class Log(Protocol):
         """Close the clients."""
 
 
+class _Write(NamedTuple):
+    """A write that waits for its turn, and for whoever has the turn before it."""
+
+    changes: Sequence[tuple[str, Record | None]]
+    guard: Callable[[], None]
+    done: asyncio.Future[None]
+
+
+class _Guards:
+    """Calls all. `refused`: one of them has raised."""
+
+    def __init__(self, guards: Sequence[Callable[[], None]]) -> None:
+        self._guards = guards
+        self.refused = False
+
+    def __call__(self) -> None:
+        try:
+            for guard in self._guards:
+                guard()
+        except Exception:
+            self.refused = True
+            raise
+
+
 class StateStore(StateViews):
     """The records, by kind. Use on one event loop. See `StateViews` for what is to be seen.
 
@@ -78,6 +104,7 @@ class StateStore(StateViews):
         self._log: Log = log or StateTopic(config, self.instance, host=host)
         self._lock = asyncio.Lock()
         self._unresolved: list[tuple[str, Record | None]] = []
+        self._waiting: list[_Write] = []
         self._follower: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -124,7 +151,7 @@ class StateStore(StateViews):
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    async def put(self, *records: Record, guard: Callable[[], None] = lambda: None) -> None:
+    async def put(self, *records: Record, guard: Callable[[], None] = lambda: None, with_others: bool = False) -> None:
         """Write the records in one transaction: all or none, whatever is stored under their keys.
 
         What was read before, or found to be absent, is written by `replace`, `insert` and `delete`: anything may have
@@ -134,12 +161,14 @@ class StateStore(StateViews):
             guard: called when no other write is under way: the place to compare before one sets. First before the
                 write, and again right before the target is asked to commit it, which may be seconds later. What it
                 raises is raised here, and nothing is written.
+            with_others: others of this kind that wait for their turn may be in the same transaction. None of their
+                guards asks for what one of them writes.
 
         Raises:
             StoreError: nothing was written (StoreUncertain: unknown, resolved before the next write).
             ProducerFenced: this process does not lead, or another has taken over.
         """
-        await self.write([(key_of(record), record) for record in records], guard)
+        await self.write([(key_of(record), record) for record in records], guard, with_others=with_others)
 
     async def insert(self, *records: Record, guard: Callable[[], None] = lambda: None) -> None:
         """Write records where there are none yet, all in one transaction. `guard` and errors as `put`.
@@ -184,11 +213,16 @@ class StateStore(StateViews):
         return unchanged
 
     async def write(
-        self, changes: Sequence[tuple[str, Record | None]], guard: Callable[[], None] = lambda: None
+        self,
+        changes: Sequence[tuple[str, Record | None]],
+        guard: Callable[[], None] = lambda: None,
+        *,
+        with_others: bool = False,
     ) -> None:
-        """Write records and deletions (None) by key in one transaction. Errors as `put`."""
+        """Write records and deletions (None) by key in one transaction. `with_others` and errors as `put`."""
         # Shielded: a caller that goes away must not leave a commit whose result nobody takes into the views.
-        task = asyncio.create_task(self._write(changes, guard), name="state-write")
+        write = self._write_with_others if with_others else self._write
+        task = asyncio.create_task(write(changes, guard), name="state-write")
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -213,29 +247,107 @@ class StateStore(StateViews):
                 raise
 
     async def _write(self, changes: Sequence[tuple[str, Record | None]], guard: Callable[[], None]) -> None:
-        encoded = [(key, None if record is None else encode(record)) for key, record in changes]
         async with self._lock:
             try:
                 await self._resolve_outcome()
-                guard()
-                self._require_new_ids(changes)
-                self._require_transitions(changes)
-                if not changes:
-                    return
-                offset = await self._log.commit(encoded, guard)
-            except StoreUncertain:
-                self._unresolved = self._unresolved or list(changes)
-                raise
             except ProducerFenced:
                 self._fenced()
                 raise
-            self.apply(changes, offset)
+            guard()
+            self._require_new_ids(changes)
+            self._require_transitions(changes)
+            await self._commit(changes, guard)
 
-    def _require_new_ids(self, changes: Iterable[tuple[str, Record | None]]) -> None:
-        """An id is given out once, also when the write that gave it out before had an unknown outcome until now."""
+    async def _write_with_others(self, changes: Sequence[tuple[str, Record | None]], guard: Callable[[], None]) -> None:
+        """Whoever has the turn writes for all who wait. A transaction takes several round trips between brokers, so a
+        thousand creates would take minutes one by one."""
+        own = _Write(changes, guard, asyncio.get_running_loop().create_future())
+        self._waiting.append(own)
+        async with self._lock:  # first come, first served: nobody who came before is without a result
+            if not own.done.done():
+                writes, self._waiting = self._waiting[:_TOGETHER], self._waiting[_TOGETHER:]
+                try:
+                    await self._write_all(writes)
+                finally:
+                    for write in writes:
+                        write.done.cancel()  # of those that have no result: this task was cancelled
+        await own.done
+
+    async def _write_all(self, writes: Sequence[_Write]) -> None:
+        """Write them in one transaction, but those that may not be; each is told its result."""
+        try:
+            await self._resolve_outcome()
+        except StoreError as exc:
+            self._refuse(writes, exc)
+            return
+        allowed, later = self._allowed(writes)
+        still = _Guards([write.guard for write in allowed])
+        try:
+            await self._commit([change for write in allowed for change in write.changes], still)
+        except Exception as exc:  # noqa: BLE001 - also what a guard raises: each is told its own
+            if still.refused and len(allowed) > 1 and not isinstance(exc, StoreUncertain | ProducerFenced):
+                later = [*allowed, *later]  # nothing was written; whose guard it was is seen one by one
+            else:
+                self._refuse(allowed, exc)
+        else:
+            for write in allowed:
+                write.done.set_result(None)
+        for write in later:
+            await self._write_all([write])
+
+    async def _commit(self, changes: Sequence[tuple[str, Record | None]], still: Callable[[], None]) -> None:
+        if not changes:
+            return
+        encoded = [(key, None if record is None else encode(record)) for key, record in changes]
+        try:
+            offset = await self._log.commit(encoded, still)
+        except StoreUncertain:
+            self._unresolved = self._unresolved or list(changes)
+            raise
+        except ProducerFenced:
+            self._fenced()
+            raise
+        self.apply(changes, offset)
+
+    def _allowed(self, writes: Iterable[_Write]) -> tuple[list[_Write], list[_Write]]:
+        """Those that may be written at once, and those that are to look at what one of the former writes."""
+        allowed, later, keys, given = list[_Write](), list[_Write](), set[str](), dict[str, int]()
+        for write in writes:
+            own = {key for key, record in write.changes if not isinstance(record, SequenceRecord)}
+            if own & keys:
+                later.append(write)
+                continue
+            try:
+                write.guard()
+                self._require_new_ids(write.changes, given)
+                self._require_transitions(write.changes)
+            except Exception as exc:  # noqa: BLE001 - its caller is told
+                self._refuse([write], exc)
+                continue
+            allowed.append(write)
+            keys |= own
+            given |= {record.name: record.last for _, record in write.changes if isinstance(record, SequenceRecord)}
+        return allowed, later
+
+    def _refuse(self, writes: Iterable[_Write], exc: Exception) -> None:
+        if isinstance(exc, ProducerFenced):
+            self._fenced()
+        for write in writes:
+            write.done.set_exception(exc)
+
+    def _require_new_ids(
+        self, changes: Iterable[tuple[str, Record | None]], given: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
+        """An id is given out once, also when the write that gave it out before had an unknown outcome until now.
+
+        `given`: by who is written in the same transaction.
+        """
         for _, record in changes:
-            given = self.sequences.get(record.name) if isinstance(record, SequenceRecord) else None
-            if isinstance(record, SequenceRecord) and given is not None and given.last >= record.last:
+            if not isinstance(record, SequenceRecord):
+                continue
+            stored = self.sequences.get(record.name)
+            last = max(given.get(record.name, -1), -1 if stored is None else stored.last)
+            if last >= record.last:
                 raise StoreConflict(f"{record.name} id {record.last} was given out meanwhile; try again")
 
     def _require_transitions(self, changes: Iterable[tuple[str, Record | None]]) -> None:

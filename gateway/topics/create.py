@@ -281,7 +281,9 @@ class MirrorCreator:
     async def _begin(self, intent: MirrorRecord, besides: MirrorRecord | None) -> None:
         """Store the intent, and have it known everywhere. An end without having asked the target drops it."""
         await self._records.store.put(
-            intent, guard=lambda: self._require_unmirrored(intent.mirror_topic, besides=besides)
+            intent,
+            guard=lambda: self._require_unmirrored(intent.mirror_topic, besides=besides),
+            with_others=True,  # of this topic nobody else writes now: its lock is held
         )
         try:
             await self._fleet.read_by_all()
@@ -325,18 +327,17 @@ class MirrorCreator:
         return found
 
     async def _store(self, plan: MirrorPlan, target: TopicInfo, intent: MirrorRecord) -> MirrorRecord:
-        async with self._locks.hold("sequence/mirror"):
-            before = first_mirror_id(self._target.cluster_id()) - 1
-            mirror_id = self._records.store.sequences.get("mirror", SequenceRecord("mirror", before)).last + 1
-            made = record_of(plan, self._records.now_ms(), mirror_id, target.topic_id)
-            record = replace(going_on(made, intent), replaces="")
+        mirror_id = self._records.next_mirror_id(first_mirror_id(self._target.cluster_id()))
+        made = record_of(plan, self._records.now_ms(), mirror_id, target.topic_id)
+        record = replace(going_on(made, intent), replaces="")
 
-            def still_allowed() -> None:
-                if self._records.link(plan.link.name) != plan.link:
-                    raise Conflict(f"link '{plan.link.name}' was changed meanwhile; try again")
-                self._require_unmirrored(record.mirror_topic, besides=intent)
+        def still_allowed() -> None:
+            if self._records.link(plan.link.name) != plan.link:
+                raise Conflict(f"link '{plan.link.name}' was changed meanwhile; try again")
+            self._require_unmirrored(record.mirror_topic, besides=intent)
 
-            await self._records.store.put(record, SequenceRecord("mirror", mirror_id), guard=still_allowed)
+        sequence = SequenceRecord("mirror", mirror_id)
+        await self._records.store.put(record, sequence, guard=still_allowed, with_others=True)
         return record
 
     async def _drop(self, intent: MirrorRecord) -> None:

@@ -20,6 +20,7 @@ from gateway.operations.link_tasks import LinkTask, LinkTasks
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth
+from gateway.state.codec import key_of
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, WrongState, allows
 from gateway.state.records import LostRecords, MirrorError, MirrorMode, MirrorRecord
@@ -28,6 +29,7 @@ from gateway.topics.status import Measure
 from gateway.transport.background import Background
 
 _TICK_S = 1.0
+_TOGETHER = 64  # mirrors in one write
 _BACK = "in the failback, where the target is the source and the source the target"
 _log = structlog.get_logger("lockgate.control")
 
@@ -134,6 +136,7 @@ class EngineEvents:
     async def reconcile(self) -> None:
         """Bring every mirror's record in line with what the engine has told."""
         applied, is_settled = self._store.applied, True
+        await self._store_readable()
         for mirror in list(self._store.mirrors.values()):
             try:
                 await self._reconcile(mirror)
@@ -144,6 +147,21 @@ class EngineEvents:
                 self._settled_at = -1  # nobody tells the news a second time
                 return
         self._settled_at = applied if is_settled else -1
+
+    async def _store_readable(self) -> None:
+        """Of many mirrors that come to be readable at about the same time in one write; what fails goes one by one."""
+        found = (self._store.mirrors.get(key) for key in self._readable)
+        olds = [mirror for mirror in found if mirror is not None and not mirror.readable and self._is_all(mirror)]
+        if len(olds) < 2:
+            return
+        news = [replace(mirror, readable=True) for mirror in olds[:_TOGETHER]]
+        with suppress(StoreError):
+            await self._store.write([(key_of(new), new) for new in news], self._store.unchanged(olds[:_TOGETHER]))
+
+    def _is_all(self, mirror: MirrorRecord) -> bool:
+        """Nothing else is to be done about it."""
+        key = (mirror.link, mirror.mirror_topic)
+        return key not in self._failed and not self._lost.get(key) and self._due(mirror) is None
 
     async def _reconcile(self, mirror: MirrorRecord) -> None:
         key = (mirror.link, mirror.mirror_topic)

@@ -13,7 +13,6 @@ from gateway.operations.records import Records
 from gateway.state.mirror_states import MirrorOperation, WrongState, apply
 from gateway.state.per_partition import grown, stopped
 from gateway.state.records import MirrorCutover, MirrorError, MirrorRecord, SequenceRecord, Undo
-from gateway.transport.locks import KeyedLocks
 
 
 def begun(record: MirrorRecord, *, then_pause: bool = False, undo_until_ms: int = 0) -> MirrorRecord:
@@ -69,7 +68,6 @@ def synchronized(record: MirrorRecord, copy: PreparedCopy) -> MirrorRecord:
 
 async def store_recreated(
     records: Records,
-    locks: KeyedLocks,
     current: Callable[[], MirrorRecord],
     source: FailbackDestination,
     copy: PreparedCopy,
@@ -85,16 +83,15 @@ async def store_recreated(
         WrongState: it was changed meanwhile.
         StoreError: as the store's `put`.
     """
-    async with locks.hold("sequence/mirror"):
-        old = current()
-        mirror_id = records.store.sequences.get("mirror", SequenceRecord("mirror", 0)).last + 1
-        new = _recreated(old, source, copy, mirror_id, records.now_ms())
+    old = current()
+    mirror_id = records.next_mirror_id()
+    new = _recreated(old, source, copy, mirror_id, records.now_ms())
 
-        def unchanged() -> None:
-            if current() != old:
-                raise WrongState("changed meanwhile")
+    def unchanged() -> None:
+        if current() != old:
+            raise WrongState("changed meanwhile")
 
-        await records.store.put(new, SequenceRecord("mirror", mirror_id), guard=unchanged)
+    await records.store.put(new, SequenceRecord("mirror", mirror_id), guard=unchanged, with_others=True)
     return new
 
 

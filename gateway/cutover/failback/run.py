@@ -272,7 +272,7 @@ class FailbackRun:
         if source is None or copy is None:
             return
         self._tools.progress.forget(self._topic)
-        new = await store_recreated(self._tools.records, self._tools.locks, self._record, source, copy)
+        new = await store_recreated(self._tools.records, self._record, source, copy)
         self._log.info("mirror state", new=new.state.value)
 
     async def _fail(self, step: FailbackStep) -> None:

@@ -15,6 +15,7 @@ from gateway.state.mirror_transitions import NoSuchTransition
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, SequenceRecord
 from gateway.state.store import StateStore, StoreConflict
 from tests.support.fakes.memory_log import MemoryLog
+from tests.support.waiting import wait_until_async
 
 PORT = PortRecord(1, 9293)
 MIRROR = MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1)
@@ -345,3 +346,94 @@ async def test_no_state_of_a_mirror_is_written_that_its_table_does_not_lead_to(s
             await write
     assert len(log.commits) == commits
     assert store.mirrors["l", "t"] == stopped
+
+
+def made(number: int) -> tuple[MirrorRecord, SequenceRecord]:
+    """What a create stores of its mirror."""
+    return replace(MIRROR, source_topic=f"t{number}", mirror_topic=f"t{number}"), SequenceRecord("mirror", number)
+
+
+async def at_once(store, log, *writes):
+    """What became of each of these writes, which all waited for the same turn."""
+    with log.held():
+        before = asyncio.create_task(store.put(PORT))
+        results = asyncio.gather(*writes, return_exceptions=True)
+        await wait_until_async(lambda: len(store._waiting) == len(writes))
+    await before
+    log.commits.pop(0)
+    return await results
+
+
+async def put_together(store, log, *numbers, guards=None):
+    """Creates at the same time; what became of each."""
+    guards = guards or {}
+    writes = [store.put(*made(n), guard=guards.get(n, lambda: None), with_others=True) for n in numbers]
+    return await at_once(store, log, *writes)
+
+
+async def test_writes_that_wait_for_their_turn_are_one_transaction(store, log):
+    assert await put_together(store, log, 1, 2, 3) == [None, None, None]
+    assert [len(commit) for commit in log.commits] == [6]
+    assert [mirror.mirror_topic for mirror in store.mirrors.values()] == ["t1", "t2", "t3"]
+    assert store.sequences["mirror"].last == 3
+
+
+async def test_of_writes_in_one_transaction_one_that_is_refused_keeps_none_of_the_others(store, log):
+    def refuse() -> None:
+        raise StoreConflict("not this one")
+
+    found = await put_together(store, log, 1, 2, 3, guards={2: refuse})
+    assert [type(each) for each in found] == [type(None), StoreConflict, type(None)]
+    assert set(store.mirrors) == {("l", "t1"), ("l", "t3")}
+    assert [len(commit) for commit in log.commits] == [4]
+
+
+async def test_a_guard_that_would_not_have_it_at_the_end_stops_its_own_write_alone(store, log):
+    asked = 0
+
+    def refuse_at_last() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise StoreConflict("changed meanwhile")
+
+    found = await put_together(store, log, 1, 2, 3, guards={2: refuse_at_last})
+    assert [type(each) for each in found] == [type(None), StoreConflict, type(None)]
+    assert set(store.mirrors) == {("l", "t1"), ("l", "t3")}
+    assert [len(commit) for commit in log.commits] == [2, 2]
+
+
+async def test_writes_of_the_same_key_are_not_in_one_transaction(store, log):
+    other = replace(MIRROR, source_topic="other")
+
+    def unmirrored() -> None:
+        if store.mirror_of("t") is not None:
+            raise StoreConflict("mirrored already")
+
+    writes = [store.put(record, guard=unmirrored, with_others=True) for record in (MIRROR, other)]
+    found = await at_once(store, log, *writes)
+    assert [type(each) for each in found] == [type(None), StoreConflict]
+    assert store.mirror_of("t") == MIRROR
+
+
+async def test_an_id_is_given_out_once_in_one_transaction(store, log):
+    record, _ = made(7)
+    writes = store.put(*made(5), with_others=True), store.put(record, SequenceRecord("mirror", 5), with_others=True)
+    found = await at_once(store, log, *writes)
+    assert [type(each) for each in found] == [type(None), StoreConflict]
+
+
+@pytest.mark.parametrize("failure", [StoreError("no"), StoreUncertain("who knows"), ProducerFenced("another")])
+async def test_what_becomes_of_the_transaction_becomes_of_all_in_it(store, log, failure):
+    log.failures = [None, failure]
+    assert await put_together(store, log, 1, 2) == [failure, failure]
+    assert not store.mirrors
+    if isinstance(failure, StoreUncertain):
+        await store.resolve_outcome()
+        assert set(store.mirrors) == {("l", "t1"), ("l", "t2")}
+
+
+async def test_a_transaction_of_many_writes_is_bounded(store, log):
+    assert set(await put_together(store, log, *range(1, 151))) == {None}
+    assert [len(commit) for commit in log.commits] == [128, 128, 44]
+    assert len(store.mirrors) == 150

@@ -148,3 +148,23 @@ async def test_source_unavailable_of_an_earlier_life_stays_while_nobody_knows(pl
     assert again.state() is MirrorState.SOURCE_UNAVAILABLE
     assert ("l", "orders") in again.engine.running
     await again.close()
+
+
+async def test_mirrors_that_come_to_be_readable_together_are_one_write(plane):
+    for topic in ("a", "b", "c"):
+        await plane.with_mirror(topic)
+    before = len(plane.log.commits)
+    for topic in ("a", "b", "c"):
+        plane.service.events.topic_readable("l", topic)
+    await wait_until_async(lambda: all(mirror.readable for mirror in plane.store.mirrors.values()))
+    assert [len(commit) for commit in plane.log.commits[before:]] == [3]
+
+
+async def test_mirrors_that_come_to_be_readable_are_written_one_by_one_where_one_has_failed(plane):
+    for topic in ("a", "b"):
+        await plane.with_mirror(topic)
+    plane.service.events.topic_readable("l", "a")
+    plane.service.events.topic_readable("l", "b")
+    plane.service.events.partition_failed("l", "b", 0, MirrorError.OFFSET_GAP, "gap")
+    await wait_until_async(lambda: plane.state("b") is MirrorState.FAILED and plane.store.mirrors["l", "a"].readable)
+    assert not plane.store.mirrors["l", "b"].readable
