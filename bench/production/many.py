@@ -18,7 +18,7 @@ _LINK: Final = "many"
 _PER_TOPIC: Final = 20
 _CREATED_S: Final = 300.0
 _PROMOTED_S: Final = 120.0
-_AT_ONCE: Final = 4
+_AT_ONCE: Final = 16
 
 
 def measure(lab: ProductionLab, say: Say) -> None:
