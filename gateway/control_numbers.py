@@ -7,6 +7,7 @@ from dataclasses import replace
 from gateway.control_parts import ControlParts
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.groups.reports import GroupReports, Lags
+from gateway.migration.client_errors import WatchedErrors
 from gateway.migration.ready import ReadinessCheck
 from gateway.migration.run import STOPPED_BY_RULE
 from gateway.operations.partners import TopicPromoter
@@ -36,6 +37,7 @@ class ControlNumbersReader:
         promoter: TopicPromoter,
         reports: GroupReports,
         readiness: ReadinessCheck,
+        client_errors: WatchedErrors,
     ) -> None:
         self._store = parts.records.store
         self._engine = parts.engine
@@ -53,6 +55,7 @@ class ControlNumbersReader:
         self._promoter = promoter
         self._reports = reports
         self._readiness = readiness
+        self._client_errors = client_errors
 
     def read(self) -> ControlNumbers:
         """Of all links, mirror topics and mirror groups."""
@@ -66,11 +69,15 @@ class ControlNumbersReader:
         )
 
     def _migration(self, record: MigrationRecord) -> MigrationNumbers:
+        errors = self._client_errors.of(record.name)
+        total = None if errors is None else errors.total
         return MigrationNumbers(
             migration=record.name,
             link=record.link,
             state=STOPPED_BY_RULE if record.stopped_by else record.state.value,
             readiness=self._readiness.last.get(record.name, {}),
+            answers_looked_at=None if total is None else total.samples,
+            client_errors_percent=None if total is None else total.percent,
         )
 
     def shown(self, mirror: MirrorRecord) -> MirrorState:

@@ -21,6 +21,7 @@ from gateway.links.links import Links
 from gateway.links.running import RunningLinks
 from gateway.links.update import LinkUpdates
 from gateway.migration.carry_out import CarryOut
+from gateway.migration.client_errors import WatchedErrors
 from gateway.migration.history import MirrorHistory
 from gateway.migration.migrations import Migrations
 from gateway.migration.promote_sets import AsOne
@@ -263,8 +264,9 @@ def groups(parts: ControlParts, promoter: GroupPromoter, reports: GroupReports) 
 
 def migrations(
     parts: ControlParts, mirrors: Mirrors, groups: Groups, promoter: GroupPromoter, reports: GroupReports
-) -> tuple[Migrations, MigrationRun, ReadinessCheck, MirrorHistory]:
-    """What is made and shown of migrations, what carries them out, and how ready they are."""
+) -> tuple[Migrations, MigrationRun, ReadinessCheck, MirrorHistory, WatchedErrors]:
+    """What is made and shown of migrations, what carries them out, how ready they are, and what their clients get."""
+    errors = WatchedErrors(records=parts.records, ask=parts.ask_answers)
     world = WorldReader(
         records=parts.records,
         views=parts.views,
@@ -272,6 +274,7 @@ def migrations(
         gates=parts.gates,
         reports=reports,
         waits_for=promoter.waits_for,
+        client_errors=errors.of,
         clock=parts.clock,
     )
     history = MirrorHistory(parts.records.store.mirrors, parts.engine.status)
@@ -298,4 +301,4 @@ def migrations(
     run = MigrationRun(
         records=parts.records, migrations=made, carry_out=carry_out, background=parts.background, clock=parts.clock
     )
-    return made, run, check, history
+    return made, run, check, history, errors

@@ -39,6 +39,7 @@ from gateway.groups.offset_sync import OffsetSync
 from gateway.groups.offsets import GroupOffsets, GroupTools
 from gateway.groups.promote import GroupPromotions
 from gateway.groups.reports import GroupReports
+from gateway.migration.client_errors import AsksGateways, nobody_counts
 from gateway.migration.pauses import PausesSeen
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
@@ -86,11 +87,13 @@ class ControlParts:
         host: Host = MACHINE,
         publisher: RoutingPublisher | None = None,
         identities: Identities = Identities(),  # noqa: B008 - it cannot be changed
+        ask_answers: AsksGateways = nobody_counts,
     ) -> None:
         """`store` is open, `target` started. `publisher`: of `routing`; its own by default. `identities`: of clients,
-        as this gateway's listeners say."""
+        as this gateway's listeners say. `ask_answers`: what clients are answered, by all gateways."""
         self.target = target
         self.identities = identities
+        self.ask_answers = ask_answers
         self.sources = sources
         self.routing = routing
         self.gates = gates

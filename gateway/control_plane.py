@@ -33,6 +33,7 @@ from gateway.cutover.failback.undo import Undos
 from gateway.cutover.rehearsals import Rehearsals, RehearsesPromotes
 from gateway.errors import ControlError
 from gateway.groups.reports import GroupReports
+from gateway.migration.client_errors import LOOK_EVERY_S as CLIENT_ERRORS_EVERY_S
 from gateway.migration.discovery import Discovery
 from gateway.migration.history import SAMPLE_EVERY_S
 from gateway.migration.keeps import Keeps
@@ -124,7 +125,7 @@ class ControlService:
         self.mirror_repair = mirror_repair(parts, creator)
         self.dry_runs = DryRuns(records=parts.records, promotes=self.promote_plans, failbacks=failbacks)
         self.groups = groups(parts, group_promoter, group_reports)
-        self.migrations, self._migration_run, self.readiness, self._history = migrations(
+        self.migrations, self._migration_run, self.readiness, self._history, self._client_errors = migrations(
             parts, self.mirrors, self.groups, group_promoter, group_reports
         )
         keeps = Keeps(parts.records, self.migrations)
@@ -172,6 +173,7 @@ class ControlService:
             promoter=topic_promoter,
             reports=group_reports,
             readiness=self.readiness,
+            client_errors=self._client_errors,
         )
 
     def restore(self) -> None:
@@ -217,6 +219,7 @@ class ControlService:
         every(_TICK_S, self.schema_gate.run_due, "schema gate")
         every(_TICK_S, self._parts.missing_ids.run_due, "schema ids that mirrors wait for")
         every(MIGRATIONS_EVERY_S, self._migration_run.run_due, "migrations")
+        every(CLIENT_ERRORS_EVERY_S, self._client_errors.look, "answers to clients of migrations")
         every(REHEARSALS_EVERY_S, self.migration_rehearsals.run_due, "rehearsals of migrations")
         every(SAMPLE_EVERY_S, self._history.look, "history of mirrors")
         every(JUDGE_EVERY_S, self.readiness.look, "readiness of migrations")

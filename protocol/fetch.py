@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
+from struct import error as StructError
 from typing import NamedTuple, TypeAlias
 
 from protocol.apis import ApiKey, is_flexible
@@ -21,6 +22,7 @@ from protocol.wire import (
     read_bytes_range,
     read_compact_bytes_range,
     read_tags,
+    read_uvarint,
     skip_tags,
     string,
     string_reader,
@@ -280,3 +282,48 @@ def _scan_aborted(body: memoryview, at: int, flexible: bool) -> tuple[tuple[tupl
         if flexible:
             at = skip_tags(body, at)
     return tuple(aborted), at
+
+
+_CODE_V4 = Struct(">ih16x")  # partition, error; what follows is skipped
+_CODE_V5 = Struct(">ih24x")
+
+
+def peek_errors(body: Buffer, version: int, most: int) -> list[tuple[Topic, int]]:
+    """(topic, error code) of the partitions of a response that may be cut off, as far as they are there.
+
+    Goes from partition to partition by lengths; no record is looked at, nor copied.
+
+    Args:
+        most: partitions that are looked at.
+    """
+    found: list[tuple[Topic, int]] = []
+    try:
+        _peek_errors(body if isinstance(body, memoryview) else memoryview(body), version, most, found)
+    except (StructError, IndexError, UnicodeDecodeError, MalformedFrame):
+        return found  # cut off there
+    return found
+
+
+def _peek_errors(body: memoryview, version: int, most: int, found: list[tuple[Topic, int]]) -> None:
+    flexible = is_flexible(ApiKey.FETCH, version)
+    fields = _CODE_V5 if version >= 5 else _CODE_V4
+    read_size = array_reader(flexible)
+    topics, at = read_size(body, 10 if version >= 7 else 4)
+    for _ in range(topics):
+        topic, at = _scan_topic(body, at, version)
+        partitions, at = read_size(body, at)
+        for _ in range(partitions):
+            found.append((topic, fields.unpack_from(body, at)[1]))
+            if len(found) >= most:
+                return
+            _, at = _scan_aborted(body, at + fields.size, flexible)
+            if version >= 11:
+                at += 4
+            if flexible:
+                size, at = read_uvarint(body, at)
+                at = skip_tags(body, at + max(size - 1, 0))
+            else:
+                (size,) = INT32.unpack_from(body, at)
+                at += 4 + max(size, 0)
+        if flexible:
+            at = skip_tags(body, at)

@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 
 from gateway.errors import BadRequest, Conflict, NotFound
+from gateway.migration.rules.client_errors import ClientErrors
 from gateway.migration.rules.file import FileError, MigrationFile, as_text, of_text
 from gateway.migration.rules.resolve import MigrationPlan, resolve
 from gateway.migration.rules.undo import UndoStanding, standing
@@ -36,7 +37,9 @@ _log = structlog.get_logger("lockgate.control")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationView:
     """A migration as shown. `plan`: what is left, as of now. `failures`: what its steps last failed with, by step.
-    `running`: steps that are under way. `undo`: by application, of those that can be taken back, or could."""
+    `running`: steps that are under way. `undo`: by application, of those that can be taken back, or could.
+    `client_errors`: among the answers to clients of what is promoted; None without the rule in its file, or while
+    nobody was asked."""
 
     record: MigrationRecord
     file: MigrationFile
@@ -44,6 +47,7 @@ class MigrationView:
     failures: Mapping[str, str]
     running: Sequence[str]
     undo: Mapping[str, UndoStanding]
+    client_errors: ClientErrors | None = None
 
 
 class Migrations:
@@ -223,4 +227,5 @@ class Migrations:
             undo={name: found for name, found in undo if found is not None},
             failures=dict(self.failures.get(record.name, {})),
             running=sorted(self.running.get(record.name, ())),
+            client_errors=None if file.stop_when.client_errors_percent is None else world.client_errors,
         )

@@ -119,7 +119,7 @@ class MigrationRun:
         _log.warning("migration stopped by a rule of its file", migration=record.name, rule=str(rule))
         entry = JournalEntry(self._records.now_ms(), STOPPED_BY_RULE, detail=str(rule), names=(rule.about,))
         await self._migrations.change(
-            record, entry, MigrationState.PAUSED, accepted={rule.rule: rule.value}, stopped_by=str(rule)
+            record, entry, MigrationState.PAUSED, accepted=rule.accepted, stopped_by=str(rule)
         )
 
     def _is_to_be_looked_at(self, name: str) -> bool:

@@ -11,6 +11,7 @@ from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import ControlError
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.groups.reports import GroupReports
+from gateway.migration.rules.client_errors import ClientErrors
 from gateway.migration.rules.file import MigrationFile
 from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
 from gateway.operations.cluster_errors import source_errors
@@ -39,15 +40,17 @@ class WorldReader:
         gates: GroupGates,
         reports: GroupReports,
         waits_for: Callable[[str, str], str],
+        client_errors: Callable[[str], ClientErrors | None],
         clock: Callable[[], float],
     ) -> None:
-        """`waits_for`: (link, group) -> why the group is not promoted yet."""
+        """`waits_for`: (link, group) -> why the group is not promoted yet. `client_errors`: of a migration."""
         self._records = records
         self._views = views
         self._mirrors = mirrors
         self._gates = gates
         self._reports = reports
         self._waits_for = waits_for
+        self._client_errors = client_errors
         self._clock = clock
         self._names: dict[str, tuple[float, int, _Names]] = {}
 
@@ -69,6 +72,7 @@ class WorldReader:
             mirrors=self._mirrors_of(link),
             groups={one.source_name: self._group(one) for key, one in store.groups.items() if key[0] == link.name},
             readiness=readiness,
+            client_errors=self._client_errors(file.migration),
         )
 
     async def _names_of(self, link: LinkRecord, *, fresh: bool) -> _Names:

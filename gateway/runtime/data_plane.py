@@ -20,6 +20,7 @@ from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.port_allocation import allocate
 from gateway.proxy.rules.proxy_protocol import Proxies
+from gateway.proxy.session.answer_watch import AnswerWatch
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.listeners import Listeners
@@ -81,6 +82,7 @@ class DataPlane:
             lease_valid=lease_valid,
             limits=Limits(**settings.limits.model_dump()),
         )
+        self.answers = AnswerWatch(routing=routing, clock=host.monotonic, rng=host.rng, switch=self._watch_answers)
         self.listeners = Listeners(
             sessions,
             target=target,
@@ -119,6 +121,9 @@ class DataPlane:
             on_forwarded=on_forwarded,
             rng=host.rng,
         )
+
+    def _watch_answers(self, on: bool) -> None:
+        self.sessions.watch = self.answers if on else None
 
     def _is_alone(self) -> bool:
         return len(self._views.gateways) < 2

@@ -34,6 +34,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import NetError
 from gateway.links.listener_ports import PortBook
+from gateway.migration.client_errors import FleetAnswers
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.link_policy import LinkPolicy
 from gateway.operations.net_access import NetAccess
@@ -200,6 +201,7 @@ class Gateway:
         )
         self._peering = Peering(self.settings, shared, group, self._fail, self._host)
         self._data = self._new_data_plane(self._peering)
+        self._answers = FleetAnswers(self._peering.peers, self._data.answers)
         self._wire_api(self._peering)
 
     def _new_data_plane(self, peering: Peering) -> DataPlane:
@@ -279,6 +281,7 @@ class Gateway:
             local=peering.pauses,
             metrics=self._metrics,
             host=self._host,
+            ask_answers=self._answers,
         )
         await peering.replica.pause()
         peering.term_begins()

@@ -36,6 +36,7 @@ from gateway.groups.lag import GroupLags
 from gateway.groups.offsets import GroupOffsets
 from gateway.groups.promote import GroupPromotions
 from gateway.groups.reports import GroupReports
+from gateway.migration.client_errors import AsksGateways
 from gateway.mirror.engine.engine import Engine
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.mirror.partition.log_start import plan_start
@@ -74,6 +75,7 @@ class TermDependencies:
     local: PausesWrites
     metrics: Metrics
     host: Host
+    ask_answers: AsksGateways
 
 
 class LeaderTerm:
@@ -103,6 +105,7 @@ class LeaderTerm:
             publisher=dependencies.publisher,
             host=dependencies.host,
             identities=identities(dependencies.settings),
+            ask_answers=dependencies.ask_answers,
         )
         tools = failback_tools(parts)
         runs = FailbackRuns(tools, parts.background)

@@ -150,12 +150,18 @@ class LinkNumbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationNumbers:
-    """One migration. `readiness`: application -> 0 to 100, as last judged; empty before."""
+    """One migration. `readiness`: application -> 0 to 100, as last judged; empty before.
+
+    `client_errors_percent`: of the answers to clients of what is promoted, in the last minute, 0 to 100; None without
+    the rule in its file, or while too few were looked at. `answers_looked_at`: for that; None without the rule.
+    """
 
     migration: str
     link: str
     state: str
     readiness: Mapping[str, int] = field(default_factory=dict)
+    client_errors_percent: float | None = None
+    answers_looked_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from gateway.migration.migrations import MigrationView
+from gateway.migration.rules.client_errors import GROUP, WINDOW_S, AnswerCount, ClientErrors, Name
 from gateway.migration.rules.file import Until, plain
 from gateway.migration.rules.resolve import ApplicationPlan, PlannedStep, Stage, StepKind
 from gateway.migration.rules.undo import UndoStanding
 from gateway.migration.undo import Undone
 from gateway.state.migration_records import JournalEntry, MigrationRecord, MigrationState
+from protocol.errors import error_name
 
 
 class StepData(BaseModel):
@@ -111,6 +113,60 @@ class JournalData(BaseModel):
         )
 
 
+class FailingData(BaseModel):
+    """A topic or a group whose clients get errors, as clients of the gateway name it."""
+
+    kind: Literal["topic", "group"]
+    name: str
+    percent: float | None = Field(description="Of its answers, 0 to 100; null: too few were looked at.")
+    answers_looked_at: int
+    errors_seen: int
+    error: str = Field(description="The most frequent one, by Kafka's name.")
+    client_id: str = Field(description="Of a client that got it; empty: not known.")
+
+    @classmethod
+    def of(cls, name: Name, count: AnswerCount) -> FailingData:
+        """From what was seen."""
+        first = count.errors[0] if count.errors else None
+        return cls(
+            kind="group" if name.kind == GROUP else "topic",
+            name=name.name,
+            percent=_rounded(count.percent),
+            answers_looked_at=count.samples,
+            errors_seen=count.failures,
+            error="" if first is None else error_name(first.code),
+            client_id="" if first is None else first.client,
+        )
+
+
+class ClientErrorsData(BaseModel):
+    """Errors among the answers to clients of what is promoted, since the migration was applied, stopped or resumed."""
+
+    percent: float | None = Field(description="Of all answers, 0 to 100; null: too few were looked at.")
+    answers_looked_at: int
+    errors_seen: int
+    window_s: float = Field(description="How far back answers count.")
+    failing: list[FailingData] = Field(description="Where the errors are, at most ten, those with most first.")
+    unheard_gateways: list[str] = Field(description="Which have not told what they have seen.")
+
+    @classmethod
+    def of(cls, found: ClientErrors) -> ClientErrorsData:
+        """From the view."""
+        total = found.total
+        return cls(
+            percent=_rounded(total.percent),
+            answers_looked_at=total.samples,
+            errors_seen=total.failures,
+            window_s=WINDOW_S,
+            failing=[FailingData.of(*one) for one in found.failing[:10]],
+            unheard_gateways=list(found.unheard),
+        )
+
+
+def _rounded(percent: float | None) -> float | None:
+    return None if percent is None else round(percent, 2)
+
+
 class MigrationData(BaseModel):
     """A migration, and what is left of it."""
 
@@ -127,6 +183,9 @@ class MigrationData(BaseModel):
     applications: list[ApplicationData]
     running: list[str] = Field(description="Steps that are under way.")
     failures: dict[str, str] = Field(description="Steps that were refused, and are tried again.")
+    client_errors: ClientErrorsData | None = Field(
+        default=None, description="Null: its file has no client_errors_percent, or no gateway was asked yet."
+    )
     journal: list[JournalData]
     journal_dropped: int = Field(description="Entries before the first one, which are not kept.")
     file: dict[str, Any]
@@ -150,6 +209,7 @@ class MigrationData(BaseModel):
             ],
             running=list(view.running),
             failures=dict(view.failures),
+            client_errors=None if view.client_errors is None else ClientErrorsData.of(view.client_errors),
             journal=[JournalData.of(entry) for entry in record.journal],
             journal_dropped=record.journal_dropped,
             file=plain(view.file),

@@ -150,6 +150,7 @@ def status(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) ->
             ("Since", since(answer["state_time_ms"])),
             ("Applied by", answer["applied_by"]),
             ("Under way", "; ".join(answer["running"])),
+            ("Client errors", _client_errors(answer)),
             ("Problems", "; ".join(answer["problems"])),
         ]
     )
@@ -171,6 +172,25 @@ def status(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) ->
     if answer["journal"]:
         typer.echo("")
         table(["When", "What", "Application", "Names", "By", "Detail"], map(_entry, answer["journal"][-_JOURNAL:]))
+
+
+def _client_errors(answer: Any) -> str:
+    """Errors among the answers to clients, and where most of them are; '' without that rule in the file."""
+    bound = answer["file"].get("stop_when", {}).get("client_errors_percent")
+    if bound is None:
+        return ""
+    seen = answer.get("client_errors")
+    if seen is None:
+        return f"not known yet; {bound:g} % at most"
+    looked_at = f"{seen['answers_looked_at']:,} answers looked at in {seen['window_s']:.0f} s"
+    share = "not known: only" if seen["percent"] is None else f"{seen['percent']:g} % of"
+    told = [f"{share} {looked_at}; {bound:g} % at most"]
+    for one in seen["failing"][:1]:
+        client = f", client '{one['client_id']}'" if one["client_id"] else ""
+        told.append(f"{one['kind']} '{one['name']}': {one['errors_seen']:,} x {one['error']}{client}")
+    if seen["unheard_gateways"]:
+        told.append(f"{len(seen['unheard_gateways'])} gateway(s) have not told")
+    return "; ".join(told)
 
 
 def _waits(one: Any, failures: dict[str, str]) -> str:

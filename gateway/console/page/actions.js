@@ -256,7 +256,7 @@ export function applicationActions(row) {
     found.push({ id: verb, label: running ? "Pause" : "Resume", title: `${running ? "Pause" : "Resume"} migration ${row.migration}`, role: "operator",
       cli: () => line("migration", verb, row.migration),
       plan: async () => { await ask("POST", path(verb, true)); return { lines: [running ? "No further step is taken until it is resumed. What has begun comes to its end." : "The fleet goes on with the steps that are left.",
-        row.stopped_by && `It was stopped by a rule of its file: ${row.stopped_by}. Who resumes it accepts that value.`].filter(Boolean) }; },
+        row.stopped_by && `It was stopped by a rule of its file: ${row.stopped_by}. ${row.stopped_by.startsWith("client_errors_percent") ? "Who resumes it has answers counted anew." : "Who resumes it accepts that value."}`].filter(Boolean) }; },
       run: async () => { await ask("POST", path(verb)); return `Migration ${row.migration}: ${verb}d.`; } });
   }
   if (row.promoted < row.topics && row.topics) {

@@ -154,6 +154,8 @@ _GATEWAYS: Final = (
 _GO_ON: Final = "lockgate migration resume accepts it and goes on, lockgate migration undo goes home."
 _STOPPED: Final = {
     "late_writes": f"A producer still goes to the source: restart it onto the gateway; then {_GO_ON}",
+    "client_errors_percent": "Clients are refused on the target: mend what the error says (rights, limits, configs); "
+    "then lockgate migration resume goes on and counts anew, lockgate migration undo goes home.",
     "target_lag": f"Its readers do not keep up on the target: look at them; then {_GO_ON}",
 }
 _MIGRATIONS: Final = (

@@ -161,6 +161,13 @@ class StopWhen(Part):
     late_writes: int | None = Field(
         default=None, ge=0, description="Records that came to the source behind cutovers, beside the gateway; in all."
     )
+    client_errors_percent: float | None = Field(
+        default=None,
+        gt=0,
+        le=100,
+        strict=True,
+        description="Errors among the answers to clients of what is promoted, in the last minute.",
+    )
 
 
 class MigrationFile(Part):

@@ -2,30 +2,45 @@
 
 A rule looks at what is promoted already, so it cannot fire before something is. One that fires stops every further
 step; what is promoted stays so, and an undo is for people to ask for. Who goes on accepts the value that has stopped
-it: then the rule fires again when that is exceeded.
+it: then the rule fires again when that is exceeded. Of a share there is nothing to accept: who goes on has answers
+counted anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from gateway.migration.rules.client_errors import WINDOW_S, ClientErrors
 from gateway.migration.rules.file import MigrationFile
 from gateway.migration.rules.resolve import MigrationPlan
 from gateway.migration.rules.world import World
 
+CLIENT_ERRORS: Final = "client_errors_percent"
+
 
 class Fired(NamedTuple):
-    """A rule that fired. `about`: the topic or group that is worst."""
+    """A rule that fired. `about`: the topic or group that is worst. `detail`: what was seen of it."""
 
     rule: str
-    value: int
-    bound: int
+    value: float
+    bound: float
     about: str
+    detail: str = ""
 
     def __str__(self) -> str:
         """In one line."""
-        return f"{self.rule} is {self.value:,}, {self.bound:,} at most ('{self.about}')"
+        detail = f": {self.detail}" if self.detail else ""
+        return f"{self.rule} is {_told(self.value)}, {_told(self.bound)} at most ('{self.about}'{detail})"
+
+    @property
+    def accepted(self) -> Mapping[str, int]:
+        """What who goes on accepts: by rule, the value."""
+        return {} if self.rule == CLIENT_ERRORS else {self.rule: int(self.value)}
+
+
+def _told(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
 def fired(file: MigrationFile, plan: MigrationPlan, world: World, accepted: Mapping[str, int]) -> Fired | None:
@@ -37,7 +52,18 @@ def fired(file: MigrationFile, plan: MigrationPlan, world: World, accepted: Mapp
     ):
         if bound is not None and measured is not None and measured[0] > max(bound, accepted.get(rule, bound)):
             return Fired(rule, measured[0], bound, measured[1])
-    return None
+    return _client_errors(file.stop_when.client_errors_percent, world.client_errors)
+
+
+def _client_errors(bound: float | None, seen: ClientErrors | None) -> Fired | None:
+    """The highest share of errors; nothing fires while too few answers were looked at."""
+    worst = None if bound is None or seen is None else seen.worst
+    if bound is None or worst is None or worst.percent <= bound:
+        return None
+    count = worst.seen
+    mostly = f", mostly {count.errors[0]}" if count.errors else ""
+    detail = f"{count.failures:,} of {count.samples:,} answers looked at in {WINDOW_S:.0f} s{mostly}"
+    return Fired(CLIENT_ERRORS, worst.percent, bound, worst.name.name, detail)
 
 
 def _late(plan: MigrationPlan, world: World) -> tuple[int, str] | None:

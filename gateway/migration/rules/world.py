@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from gateway.migration.rules.client_errors import ClientErrors
 from gateway.state.records import GroupState, MirrorState, Undo
 
 _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
@@ -65,7 +66,8 @@ class World:
 
     `link_there`, `link_paused`, `auto_promote`: of the link, whose groups may be promoted by themselves.
     `source_topics`, `source_groups`: None while the source does not tell, for the reason in `source_trouble`.
-    `readiness`: of each application, where it is asked for.
+    `readiness`: of each application, where it is asked for. `client_errors`: among the answers to clients of what is
+    promoted, since the migration goes on; None while nobody was asked.
     """
 
     now: datetime = _BEGINNING
@@ -78,3 +80,4 @@ class World:
     mirrors: Mapping[str, MirrorStanding] = field(default_factory=dict)
     groups: Mapping[str, GroupStanding] = field(default_factory=dict)
     readiness: Mapping[str, int] = field(default_factory=dict)
+    client_errors: ClientErrors | None = None

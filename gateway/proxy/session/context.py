@@ -15,6 +15,7 @@ from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.rules.waiters import WaiterCounts
 from gateway.proxy.rules.write_quotas import WriteQuotas
+from gateway.proxy.session.exchange import WatchesAnswers
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.session.session import Handler, Session
 from gateway.proxy.session.stats import API_KEYS, ProxyStats
@@ -61,6 +62,7 @@ class Sessions:
         self.rights = LastRights()
         self.own_names = OwnNames()
         self.stats = ProxyStats(clock)
+        self.watch: WatchesAnswers | None = None
         self.handlers: list[Handler | None] = [None] * API_KEYS
         self.open: dict[Session, None] = {}
         self.no_sessions = asyncio.Event()

@@ -125,4 +125,11 @@ class Exchange:
         self.session.answer(self, b"")
 
 
+class WatchesAnswers(Protocol):
+    """Looks at answers on their way to clients: `AnswerWatch`."""
+
+    def look(self, client_id: str | None, exchange: Exchange, response: Buffer) -> None:
+        """One, with its size in front; it may be cut off."""
+
+
 _EMPTY = memoryview(b"")

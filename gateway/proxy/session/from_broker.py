@@ -27,6 +27,7 @@ class FromBroker(Session):
         super().__init__(context, node_id)
         self._responses = ResponseStream(self)
         self._current: Exchange | None = None  # the upstream response being received
+        self._unwatched = False  # its beginning is to be looked at
 
     def upstream_data(self, data: Buffer) -> None:
         """Bytes arrived from the target broker. They change after the call."""
@@ -62,6 +63,8 @@ class FromBroker(Session):
             return False
         if exchange.api_key == _PRODUCE and not self.context.passes_writes():
             return False
+        if self.context.watch is not None:
+            self.context.watch.look(self.client_id, exchange, data)
         expected.popleft()
         through = self._responses.through = size + 4 - have
         if have:
@@ -83,13 +86,19 @@ class FromBroker(Session):
         self._current = exchange
         if exchange.api_key == _PRODUCE and exchange.transform is None and not self.context.passes_writes():
             exchange.transform = self._too_late
-        return exchange.transform is not None or not self._sequencer.is_head(exchange)
+        collects = exchange.transform is not None or not self._sequencer.is_head(exchange)
+        self._unwatched = not collects and self.context.watch is not None
+        return collects
 
     def _too_late(self, _frame: memoryview) -> None:
         self.close(LEASE_OVER)
 
     def response_passed(self, data: Buffer) -> None:
         """Opaque response bytes whose turn it is."""
+        if self._unwatched:
+            self._unwatched = False
+            if self.context.watch is not None and self._current is not None:
+                self.context.watch.look(self.client_id, self._current, data)
         self._client.write(data)
 
     def response_ended(self) -> None:

@@ -25,7 +25,7 @@ from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.rules.pipeline_guard import PipelineGuard
 from gateway.proxy.rules.waiters import WaiterCounts
-from gateway.proxy.session.exchange import Exchange, Transform
+from gateway.proxy.session.exchange import Exchange, Transform, WatchesAnswers
 from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.login import Login
 from gateway.proxy.session.sequencer import Sequencer
@@ -77,6 +77,7 @@ class SessionContext(Protocol):
         held: the memory of requests that wait.
         rights: who may write what, as last asked of the target.
         lease_valid: may what a write pause concerns be written and answered now? See `fleet/rules/leases.py`.
+        watch: looks at answers; None while nobody asks for it, which is nearly always.
     """
 
     clock: Callable[[], float]
@@ -93,6 +94,7 @@ class SessionContext(Protocol):
     held: HeldRequests
     rights: LastRights
     lease_valid: Callable[[], bool]
+    watch: WatchesAnswers | None
 
     def passes_writes(self) -> bool:
         """Whether a Produce that nobody looked into may be passed on to the target, and its answer to the client."""
@@ -329,6 +331,8 @@ class Session(ABC):
             return
         if exchange.edit is not None:
             response = exchange.edit(response)
+        if self.context.watch is not None and response:
+            self.context.watch.look(self.client_id, exchange, response)
         ready = self._sequencer.answer(exchange, response)
         self.release(exchange)
         self.context.stats.finished(exchange, len(response))

@@ -192,7 +192,9 @@ def _control() -> ControlNumbers:
         acls=AclCounts(1, 0, 0, 0, 0, 1, 0),
         schemas=SchemaCounts(1, 1, 0, 0, 1, 0, 0),
     )
-    migration = MigrationNumbers(migration="m", link="l", state="RUNNING", readiness={"a": 100})
+    migration = MigrationNumbers(
+        migration="m", link="l", state="RUNNING", readiness={"a": 100}, client_errors_percent=1.0, answers_looked_at=1
+    )
     return ControlNumbers(
         links={"l": True}, mirrors=[mirror], groups=[group], link_numbers=[link], migrations=[migration]
     )

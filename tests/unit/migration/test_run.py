@@ -9,10 +9,13 @@ import pytest
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.kafka.commits import Committed
 from gateway.kafka.groups import GroupView
+from gateway.migration.client_errors import Asked
+from gateway.migration.rules.client_errors import TOPIC, AnswerCount, ClientErrors, Failure, Name
 from gateway.migration.rules.file import MigrationFile, parsed
 from gateway.migration.rules.resolve import StepKind
 from gateway.state.migration_records import MigrationState
 from gateway.state.records import GroupState, MirrorState
+from protocol.errors import ErrorCode
 from tests.support.control.control_plane import Plane
 from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
@@ -163,5 +166,39 @@ async def test_a_rule_stops_it_and_who_goes_on_accepts_the_value(plane: Plane, m
     assert journal(plane)[-1] == ("STOPPED_BY_RULE", ("orders",), "")
     view = await plane.service.migrations.resume("m", "ann")
     assert (view.record.stopped_by, view.record.accepted) == ("", {"late_writes": 3})
+    await done(plane)
+    assert plane.state("payments") is MirrorState.STOPPED
+
+
+async def test_errors_of_clients_stop_it_and_who_goes_on_has_them_counted_anew(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene(plane)
+    denied = Failure(int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), 9, "ann")
+    seen = {Name(TOPIC, "orders"): AnswerCount(90, 9, 90, 9, (denied,))}
+    asked: list[Asked] = []
+
+    async def ask(question: Asked) -> ClientErrors:
+        asked.append(question)
+        return ClientErrors(seen)
+
+    monkeypatch.setattr(plane.service._client_errors, "_ask", ask)
+    applications = [{"name": name, "topics": [name]} for name in TOPICS]
+    rules = {"waves": 2, "wave_rest": "1h", "stop_when": {"client_errors_percent": 5}, "failback_keep": 0}
+    made = {"migration": "m", "link": "l", "applications": applications, **rules}
+    await plane.service.migrations.apply(parsed(made), "ann")
+    await wait_until_async(lambda: plane.store.migrations["m"].stopped_by, 30, what="a rule")
+    record = plane.store.migrations["m"]
+    assert record.state is MigrationState.PAUSED
+    assert record.stopped_by == (
+        "client_errors_percent is 10, 5 at most ('orders': 9 of 90 answers looked at in 60 s, "
+        "mostly TOPIC_AUTHORIZATION_FAILED, client 'ann')"
+    )
+    assert journal(plane)[-1] == ("STOPPED_BY_RULE", ("orders",), "")
+    assert {name for one in asked for name in one.names} == {Name(TOPIC, "orders")}
+    seen.clear()
+    plane.now_ms += 7_200_000
+    view = await plane.service.migrations.resume("m", "ann")
+    assert (view.record.stopped_by, view.record.accepted, view.client_errors) == ("", {}, None)
     await done(plane)
     assert plane.state("payments") is MirrorState.STOPPED

@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from gateway.errors import Conflict
+from gateway.migration.rules.client_errors import TOPIC, AnswerCount, ClientErrors, Failure, Name
 from gateway.state.records import MirrorDirection, Undo
+from protocol.errors import ErrorCode
 from tests.support.control.mirror_records import changed
 from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until
@@ -116,6 +118,43 @@ def test_a_rehearsal_says_the_pause_and_who_waited(linked, run, file):
     assert run("migration", "rehearse", "m").stdout.splitlines()[:2] == ["a:", said[0]]
     linked.plane.promoters.refusal = Conflict("it is being promoted already")
     assert "a: it is being promoted already" in run("migration", "rehearse", "m", code=1).stderr
+
+
+def test_status_has_the_errors_of_clients_and_the_bound(linked, run, file, monkeypatch):
+    file.write_text(yaml.safe_dump(FILE | {"stop_when": {"client_errors_percent": 2.5}}))
+
+    def told() -> str:
+        words = " ".join(run("migration", "status", "m").stdout.split())
+        return words.partition("Client errors ")[2].partition(" Application ")[0]
+
+    found = None
+    monkeypatch.setattr(linked.plane.service.migrations._world, "_client_errors", lambda _: found)
+    run("migration", "apply", str(file))
+    assert told() == "not known yet; 2.5 % at most"
+    found = ClientErrors()
+    assert told() == "not known: only 0 answers looked at in 60 s; 2.5 % at most"
+    denied = Failure(int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), 30, "ann")
+    found = ClientErrors({Name(TOPIC, "orders"): AnswerCount(800, 300, 80, 30, (denied,))}, unheard=("b",))
+    assert told() == (
+        "37.5 % of 80 answers looked at in 60 s; 2.5 % at most; "
+        "topic 'orders': 30 x TOPIC_AUTHORIZATION_FAILED, client 'ann'; 1 gateway(s) have not told"
+    )
+    seen = json.loads(run("migration", "status", "m", "-o", "json").stdout)["client_errors"]
+    assert seen["failing"] == [
+        {
+            "kind": "topic",
+            "name": "orders",
+            "percent": 37.5,
+            "answers_looked_at": 80,
+            "errors_seen": 30,
+            "error": "TOPIC_AUTHORIZATION_FAILED",
+            "client_id": "ann",
+        }
+    ]
+    file.write_text(yaml.safe_dump(FILE))
+    run("migration", "apply", str(file))
+    assert "Client errors" not in run("migration", "status", "m").stdout
+    assert json.loads(run("migration", "status", "m", "-o", "json").stdout)["client_errors"] is None
 
 
 def test_undo_by_name_or_by_file_and_what_status_says(linked, run, file):

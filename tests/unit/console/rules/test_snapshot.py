@@ -147,6 +147,7 @@ async def test_a_promote_without_its_undo_is_an_alert(plane: Plane) -> None:
     [
         ("late_writes", "stopped-by-late-writes", "restart it onto the gateway"),
         ("target_lag", "stopped-by-target-lag", "do not keep up"),
+        ("client_errors_percent", "stopped-by-client-errors-percent", "counts anew"),
         ("of_a_later_version", "stopped-by-rule", "Mend what it has found"),
     ],
 )

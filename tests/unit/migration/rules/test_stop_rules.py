@@ -6,11 +6,22 @@ from typing import Any
 
 import pytest
 
+from gateway.migration.rules.client_errors import (
+    LEAST_FAILURES,
+    LEAST_SAMPLES,
+    TOPIC,
+    AnswerCount,
+    ClientErrors,
+    Failure,
+    Name,
+    summed,
+)
 from gateway.migration.rules.file import FileError, parsed
 from gateway.migration.rules.resolve import resolve
 from gateway.migration.rules.stop_rules import Fired, fired
 from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
 from gateway.state.records import GroupState, MirrorState
+from protocol.errors import ErrorCode
 
 
 def stops(rules: dict[str, Any], *, promoted: bool = True, accepted: dict[str, int] | None = None, **seen: Any) -> Any:
@@ -28,6 +39,7 @@ def stops(rules: dict[str, Any], *, promoted: bool = True, accepted: dict[str, i
         groups={
             name: GroupStanding(group=name, state=GroupState.PROMOTED, target_lag=lag) for name, lag in lags.items()
         },
+        client_errors=seen.get("errors"),
     )
     applications = [{"name": f"a{name}", "topics": [name], "groups": [f"g{name}"]} for name in states]
     file = parsed({"migration": "m", "link": "l", "applications": applications, "stop_when": rules})
@@ -61,6 +73,72 @@ def test_who_goes_on_accepts_the_value() -> None:
     assert stops({"late_writes": 0}, late=7, accepted={"late_writes": 7}) is None
     assert stops({"late_writes": 0}, late=8, accepted={"late_writes": 7}) == Fired("late_writes", 8, 0, "x")
     assert stops({"late_writes": 9}, late=9, accepted={"late_writes": 7}) is None
+
+
+def errors(**counts: AnswerCount) -> ClientErrors:
+    return ClientErrors({Name(TOPIC, name): count for name, count in counts.items()})
+
+
+def count(failures: int, samples: int, *, each: int = 1) -> AnswerCount:
+    """`each`: how many answers one that was looked at stands for."""
+    denied = Failure(int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), failures * each, "ann")
+    return AnswerCount(samples * each, failures * each, samples, failures, (denied,) if failures else ())
+
+
+BELOW, LEAST = LEAST_FAILURES - 1, LEAST_FAILURES
+
+
+@pytest.mark.parametrize(
+    ("seen", "share"),
+    [
+        (None, None),
+        (errors(), None),
+        (errors(x=count(0, 1_000)), None),
+        (errors(x=count(1, 3)), None),  # too few answers
+        (errors(x=count(BELOW, LEAST_SAMPLES)), None),  # too few errors
+        (errors(x=count(LEAST, LEAST_SAMPLES)), 25.0),
+        (errors(x=count(LEAST, LEAST_SAMPLES - 1)), None),
+        (errors(x=count(10, 1_000)), None),  # the bound itself
+        (errors(x=count(11, 1_000)), 1.1),
+        (errors(x=count(20, 20), z=count(0, 100_000)), 100.0),  # of one topic, however small
+        (errors(**{f"t{index}": count(1, 2) for index in range(20)}), 50.0),  # of all, where each has few
+    ],
+)
+def test_errors_of_clients_stop_it_beyond_the_bound_when_enough_was_seen(
+    seen: ClientErrors | None, share: float | None
+) -> None:
+    found = stops({"client_errors_percent": 1}, errors=seen)
+    assert (None if found is None else round(found.value, 3)) == share
+
+
+def test_without_the_rule_errors_of_clients_stop_nothing() -> None:
+    assert stops({"late_writes": 0}, errors=errors(x=count(100, 100))) is None
+
+
+def test_one_gateway_that_looks_seldom_counts_for_what_passes_there() -> None:
+    """50 errors of 100 answers at one, each of which stands for one; 0 of 100 at another, each for 99."""
+    told = [{Name(TOPIC, "x"): count(50, 100)}, {Name(TOPIC, "x"): count(0, 100, each=99)}]
+    assert stops({"client_errors_percent": 0.4}, errors=summed(told)).value == 0.5
+    assert stops({"client_errors_percent": 1}, errors=summed(told)) is None
+
+
+def test_of_client_errors_it_is_told_where_and_which() -> None:
+    found = stops({"client_errors_percent": 2.5}, errors=errors(x=count(30, 80)))
+    assert str(found) == (
+        "client_errors_percent is 37.5, 2.5 at most ('x': 30 of 80 answers looked at in 60 s, "
+        "mostly TOPIC_AUTHORIZATION_FAILED, client 'ann')"
+    )
+
+
+def test_a_share_is_not_accepted_by_who_goes_on() -> None:
+    assert stops({"client_errors_percent": 1}, errors=errors(x=count(30, 80))).accepted == {}
+    assert Fired("late_writes", 7, 0, "x").accepted == {"late_writes": 7}
+
+
+@pytest.mark.parametrize("bound", [0, -1, 101, "1", True])
+def test_a_share_that_cannot_be_is_an_error(bound: Any) -> None:
+    with pytest.raises(FileError, match="client_errors_percent"):
+        stops({"client_errors_percent": bound})
 
 
 def test_it_is_told_in_one_line() -> None:

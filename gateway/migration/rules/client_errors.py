@@ -1,0 +1,228 @@
+"""How many answers to clients of what a migration has promoted are errors: counts, their sum, and the share. Pure.
+
+An answer counts once for each topic in it (a commit: for its group), and is an error when a partition of that topic has
+one that counts (`error_codes.py`). Gateways look at some of the answers, and say how many each of these stands for: so
+`answers` and `failed` are estimates of all, `samples` and `failures` what was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
+from gateway.migration.rules.file import MigrationFile
+from gateway.state.records import GroupRecord, GroupState, MirrorRecord, MirrorState, Undo
+from protocol.errors import error_name
+
+WINDOW_S: Final = 60.0
+"""How far back answers count."""
+LEAST_SAMPLES: Final = 20
+"""Answers that must have been looked at before there is a share."""
+LEAST_FAILURES: Final = 5
+"""Errors among them that must have been seen before a share counts as one that is exceeded."""
+WATCHED: Final = 2_000
+"""Topics and groups of a migration that are watched, those that were promoted last."""
+ERRORS: Final = 8
+"""Errors of one name that are told apart."""
+TOPIC: Final = "topic"
+GROUP: Final = "group"
+_CLIENT_CHARS: Final = 100
+
+
+class Name(NamedTuple):
+    """A topic or a group, as clients of the gateway name it."""
+
+    kind: str
+    name: str
+
+
+class Failure(NamedTuple):
+    """An error code, how many answers had it, and the client id that got it last; '' where that is not known."""
+
+    code: int
+    answers: int
+    client: str
+
+    def __str__(self) -> str:
+        """The error by its name, and who got it."""
+        return error_name(self.code) + (f", client '{self.client}'" if self.client else "")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCount:
+    """Of one name, or of several. `errors`: most frequent first, at most `ERRORS`."""
+
+    answers: int = 0
+    failed: int = 0
+    samples: int = 0
+    failures: int = 0
+    errors: tuple[Failure, ...] = ()
+
+    @property
+    def percent(self) -> float | None:
+        """Of answers that are errors, 0 to 100; None while too few were looked at."""
+        if self.samples < LEAST_SAMPLES or not self.answers:
+            return None
+        return 100.0 * self.failed / self.answers
+
+    def plus(self, other: AnswerCount) -> AnswerCount:
+        """Both together."""
+        return AnswerCount(
+            self.answers + other.answers,
+            self.failed + other.failed,
+            self.samples + other.samples,
+            self.failures + other.failures,
+            most_frequent((*self.errors, *other.errors)),
+        )
+
+
+def most_frequent(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Those of one code as one, the most frequent first; a client id that is known counts."""
+    found: dict[int, Failure] = {}
+    for one in failures:
+        before = found.get(one.code)
+        if before is not None:
+            one = Failure(one.code, before.answers + one.answers, one.client or before.client)
+        found[one.code] = one
+    return tuple(sorted(found.values(), key=lambda one: (-one.answers, one.code))[:ERRORS])
+
+
+class Worst(NamedTuple):
+    """Where the share of errors is highest. `name`: of all together, the one with most errors."""
+
+    percent: float
+    name: Name
+    seen: AnswerCount
+
+
+@dataclass(frozen=True, slots=True)
+class ClientErrors:
+    """Of a migration. `gateways`: processes that told; `unheard`: of those that did not."""
+
+    counts: Mapping[Name, AnswerCount] = field(default_factory=dict)
+    gateways: int = 1
+    unheard: Sequence[str] = ()
+
+    @property
+    def total(self) -> AnswerCount:
+        """All names together."""
+        total = AnswerCount()
+        for count in self.counts.values():
+            total = total.plus(count)
+        return total
+
+    @property
+    def failing(self) -> Sequence[tuple[Name, AnswerCount]]:
+        """The names that have errors, those with most first."""
+        return sorted(
+            ((name, count) for name, count in self.counts.items() if count.failed),
+            key=lambda found: (-found[1].failed, found[0]),
+        )
+
+    @property
+    def worst(self) -> Worst | None:
+        """The highest share, of one name or of all; None while too few answers, or errors, were seen.
+
+        Of one: a topic whose clients all fail must not be lost among a thousand. Of all: a thousand topics that are
+        written seldom must not hide it from the least number of samples.
+        """
+        failing = self.failing
+        if not failing:
+            return None
+        found = [*failing, (failing[0][0], self.total)]
+        shares = [
+            Worst(percent, name, count)
+            for name, count in found
+            if count.failures >= LEAST_FAILURES and (percent := count.percent) is not None
+        ]
+        return max(shares, key=lambda one: (one.percent, one.seen.failed), default=None)
+
+
+def summed(told: Iterable[Mapping[Name, AnswerCount]], unheard: Sequence[str] = ()) -> ClientErrors:
+    """Of all gateways."""
+    counts: dict[Name, AnswerCount] = {}
+    gateways = 0
+    for of_gateway in told:
+        gateways += 1
+        for name, count in of_gateway.items():
+            counts[name] = counts[name].plus(count) if name in counts else count
+    return ClientErrors(counts, gateways, tuple(unheard))
+
+
+def promoted_names(
+    file: MigrationFile, mirrors: Iterable[MirrorRecord], groups: Iterable[GroupRecord]
+) -> frozenset[Name]:
+    """What the file names and is promoted, under the names that clients use; at most `WATCHED`, the newest.
+
+    `mirrors`, `groups`: all that there are.
+    """
+    topics_named = _Named(name for one in file.applications for name in one.topics)
+    groups_named = _Named(name for one in file.applications for name in one.groups)
+    found = [
+        (mirror.cutover.at_ms, Name(TOPIC, mirror.mirror_topic))
+        for mirror in mirrors
+        if mirror.link == file.link and _is_promoted(mirror) and mirror.source_topic in topics_named
+    ]
+    found += [
+        (group.state_since_ms, Name(GROUP, group.group))
+        for group in groups
+        if group.link == file.link and group.state is GroupState.PROMOTED and group.source_name in groups_named
+    ]
+    return frozenset(name for _, name in sorted(found, reverse=True)[:WATCHED])
+
+
+def _is_promoted(mirror: MirrorRecord) -> bool:
+    """The target is written, and nobody is about to go back by hand."""
+    is_kept = mirror.state is MirrorState.STOPPED or mirror.cutover.undo is not Undo.NONE
+    return written_on_target(mirror) and is_kept
+
+
+class _Named:
+    """Names of a file, of which one that ends in `*` means all that begin so."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        listed = list(names)
+        self._names = frozenset(name for name in listed if not name.endswith("*"))
+        self._beginnings = tuple(name[:-1] for name in listed if name.endswith("*"))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names or name.startswith(self._beginnings)
+
+
+def encode_counts(counts: Mapping[Name, AnswerCount]) -> list[Any]:
+    """As JSON."""
+    return [
+        [*name, one.answers, one.failed, one.samples, one.failures, [list(error) for error in one.errors]]
+        for name, one in counts.items()
+    ]
+
+
+def decode_counts(said: Iterable[Any]) -> Mapping[Name, AnswerCount]:
+    """What another gateway said. Raises TypeError, ValueError: it is none of this."""
+    return {
+        Name(str(kind), str(name)): AnswerCount(
+            int(answers),
+            int(failed),
+            int(samples),
+            int(failures),
+            most_frequent(Failure(int(code), int(count), str(client)) for code, count, client in errors),
+        )
+        for kind, name, answers, failed, samples, failures, errors in said
+    }
+
+
+def encode_names(names: Collection[Name]) -> list[list[str]]:
+    """As JSON, the same for the same names."""
+    return [list(name) for name in sorted(names)]
+
+
+def decode_names(said: Iterable[Any]) -> frozenset[Name]:
+    """Raises TypeError, ValueError: it is no list of kind and name."""
+    return frozenset(Name(str(kind), str(name)) for kind, name in said)
+
+
+def client_shown(client: str | None) -> str:
+    """A client id as it is kept: what a client may say is cut."""
+    return (client or "")[:_CLIENT_CHARS]
