@@ -44,6 +44,16 @@ class _Seen:
             count, before = self.errors.get(code, (0, ""))
             self.errors[code] = count + answers, client_shown(client) or before
 
+    def merge(self, other: _Seen) -> None:
+        """With what another bucket has, a later one."""
+        self.answers += other.answers
+        self.failed += other.failed
+        self.samples += other.samples
+        self.failures += other.failures
+        for code, (answers, client) in other.errors.items():
+            count, before = self.errors.get(code, (0, ""))
+            self.errors[code] = count + answers, client or before
+
     def count(self) -> AnswerCount:
         """As it is told."""
         errors = (Failure(code, *seen) for code, seen in self.errors.items())
@@ -74,15 +84,17 @@ class AnswerWindow:
         """
         self._drop(now)
         begins = now - min(seconds, WINDOW_S)
-        found: dict[Name, AnswerCount] = {}
+        found: dict[Name, _Seen] = {}
         for at, bucket in self._buckets:
             if at < begins:
                 continue
             for name, seen in bucket.items():
-                if name in names:
-                    count = seen.count()
-                    found[name] = found[name].plus(count) if name in found else count
-        return found
+                if name not in names:
+                    continue
+                if name not in found:
+                    found[name] = _Seen()
+                found[name].merge(seen)
+        return {name: seen.count() for name, seen in found.items()}
 
     def keep(self, names: Collection[Name]) -> None:
         """Forget what is watched no more."""

@@ -108,10 +108,14 @@ class ClientErrors:
     @property
     def total(self) -> AnswerCount:
         """All names together."""
-        total = AnswerCount()
-        for count in self.counts.values():
-            total = total.plus(count)
-        return total
+        every = self.counts.values()
+        return AnswerCount(
+            sum(one.answers for one in every),
+            sum(one.failed for one in every),
+            sum(one.samples for one in every),
+            sum(one.failures for one in every),
+            most_frequent(failure for one in every for failure in one.errors),
+        )
 
     @property
     def failing(self) -> Sequence[tuple[Name, AnswerCount]]:

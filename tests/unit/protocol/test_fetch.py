@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from protocol.codec import decode_request, encode_body
 from protocol.errors import MalformedFrame
-from protocol.fetch import MAX_PARTS, FetchPartition, Session, Topic, build_request_body, scan_response
+from protocol.fetch import MAX_PARTS, FetchPartition, Session, Topic, build_request_body, peek_errors, scan_response
 from protocol.messages import FetchResponse
 from protocol.wire import uvarint
 from tests.unit.protocol import oracle
@@ -144,6 +144,18 @@ def test_truncated_responses_are_malformed(version: int, data: st.DataObject) ->
     end = data.draw(st.integers(0, max(len(body) - 1 - tags, 0)))
     with pytest.raises(MalformedFrame):
         scan_response(body[:end], version)
+
+
+@given(VERSION, st.data())
+def test_errors_are_those_that_a_scan_finds_as_far_as_the_response_is_there(version: int, data: st.DataObject) -> None:
+    body = oracle.encode(data.draw(oracle.instances(KEY, version, "response")))
+    expected = [(part.topic, part.error_code) for part in scan_response(body, version).parts]
+    assert peek_errors(body, version, 1_000) == expected
+    assert peek_errors(body, version, 1) == expected[:1]
+    cut = peek_errors(body[: data.draw(st.integers(0, len(body)))], version, 1_000)
+    assert cut == expected[: len(cut)]
+    peek_errors(data.draw(oracle.mutations(body)), version, 1_000)  # raises nothing
+    peek_errors(data.draw(st.binary(max_size=200)), version, 1_000)
 
 
 @given(VERSION, st.data())

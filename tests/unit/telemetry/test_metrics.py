@@ -16,6 +16,7 @@ from gateway.telemetry.numbers import (
     FleetNumbers,
     GroupNumbers,
     LinkNumbers,
+    MigrationNumbers,
     MirrorNumbers,
     ProxyNumbers,
     TokenNumbers,
@@ -59,6 +60,30 @@ def test_what_is_not_known_has_no_sample():
     names = {name for name, _ in samples(metrics)}
     assert "lockgate_mirror_bytes_per_second" in names
     assert not {"lockgate_mirror_lag_records", "lockgate_mirror_lag_seconds"} & names
+
+
+def test_errors_of_clients_are_a_ratio_where_enough_answers_were_looked_at():
+    metrics = Metrics()
+    metrics.control = lambda: ControlNumbers(
+        links={},
+        mirrors=[],
+        groups=[],
+        migrations=[
+            MigrationNumbers(migration="m", link="l", state="RUNNING", client_errors_percent=2.5, answers_looked_at=80),
+            MigrationNumbers(migration="few", link="l", state="RUNNING", answers_looked_at=3),
+            MigrationNumbers(migration="without", link="l", state="RUNNING"),
+        ],
+    )
+    found = {
+        (name, dict(labels)["migration"]): value
+        for (name, labels), value in samples(metrics).items()
+        if name.startswith("lockgate_migration_") and not name.endswith("_state")
+    }
+    assert found == {
+        ("lockgate_migration_client_errors_ratio", "m"): 0.025,
+        ("lockgate_migration_answers_looked_at", "m"): 80.0,
+        ("lockgate_migration_answers_looked_at", "few"): 3.0,
+    }
 
 
 def test_control():

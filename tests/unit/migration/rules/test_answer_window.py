@@ -49,6 +49,7 @@ def test_it_is_bounded() -> None:
         for code in range(1, 100):
             window.add([(X, 1_000 + code)], 1, "c" * 10_000, float(second))
     assert len(window._buckets) <= WINDOW_S / BUCKET_S + 1
+    assert {len(seen.errors) for _, bucket in window._buckets for seen in bucket.values()} == {ERRORS}
     found = sums(window, 600.0)
     assert found.failures > 50 * 99
     assert len(found.errors) == ERRORS
