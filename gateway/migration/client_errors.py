@@ -139,10 +139,12 @@ class WatchedErrors:
         self._told = {name: told for name, told in self._told.items() if name in kept}
         self._names = {name: known for name, known in self._names.items() if name in kept}
         self._files = {name: known for name, known in self._files.items() if name in self._store.migrations}
-        for record in live:
-            names = self._names_of(record)
-            told = await self._ask(Asked(record.name, names, self._seconds(record))) if names else ClientErrors()
-            self._told[record.name] = record.state_since_ms, told
+        await asyncio.gather(*(self._look_at(record) for record in live))
+
+    async def _look_at(self, record: MigrationRecord) -> None:
+        names = self._names_of(record)
+        told = await self._ask(Asked(record.name, names, self._seconds(record))) if names else ClientErrors()
+        self._told[record.name] = record.state_since_ms, told
 
     def _seconds(self, record: MigrationRecord) -> float:
         """Who goes on begins to count anew: what was answered before counts no more."""
