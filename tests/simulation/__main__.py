@@ -32,6 +32,7 @@ class Totals:
     seeds: int = 0
     migrations: int = 0
     faults: int = 0
+    leaders_lost: int = 0
     pairs: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[dict[str, Any]] = field(default_factory=list)
@@ -43,6 +44,7 @@ class Totals:
         self.seeds += 1
         self.migrations += result["migrations"]
         self.faults += result["faults"]
+        self.leaders_lost += result["leaders_lost"]
         self.pairs.update({tuple(key): count for key, count in result["pairs"]})
         self.counts.update(result["counts"])
         self.cpu_s += result["cpu_s"]
@@ -93,8 +95,8 @@ def _one(args: argparse.Namespace) -> int:
     word = "FAIL" if outcome.failure or same else "PASS"
     sys.stdout.write(
         f"simulate: {word} seed={chosen.seed} migrations={outcome.migrations} faults={outcome.faults} "
-        f"virtual_s={outcome.virtual_s:.1f} story={outcome.digest} {outcome.failure}{': ' if outcome.failure else ''}"
-        f"{outcome.why}\n"
+        f"leaders_lost={outcome.leaders_lost} virtual_s={outcome.virtual_s:.1f} story={outcome.digest} "
+        f"{outcome.failure}{': ' if outcome.failure else ''}{outcome.why}\n"
     )
     return 1 if outcome.failure or same else 0
 
@@ -121,7 +123,8 @@ def _many(args: argparse.Namespace) -> int:
     sys.stdout.write(
         f"{totals.migrations / max(took_s, 0.001) * 60:.0f} migrations a minute on {args.jobs} process(es), "
         f"{totals.migrations / max(totals.cpu_s, 0.001) * 60:.0f} a CPU minute; "
-        f"{totals.virtual_s / 3600:.1f} h of virtual time; {other} run(s) that failed otherwise\n"
+        f"{totals.virtual_s / 3600:.1f} h of virtual time; leaders lost between an append and its replication: "
+        f"{totals.leaders_lost}; {other} run(s) that failed otherwise\n"
     )
     sys.stdout.write(
         f"simulate: {word} seeds={totals.seeds} migrations={totals.migrations} faults={totals.faults} "

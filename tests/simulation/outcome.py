@@ -12,13 +12,15 @@ from tests.simulation.story import Line
 
 @dataclass
 class Outcome:
-    """What a run came to. `broken`: it could not be carried out, in one line; '' otherwise."""
+    """What a run came to. `broken`: it could not be carried out, in one line; '' otherwise. `leaders_lost`: how often a
+    leader was lost that had an append of a mirror, or of an offset map, and its successor had not."""
 
     plan: RunPlan
     verdict: Verdict | None = None
     broken: str = ""
     migrations: int = 0
     faults: int = 0
+    leaders_lost: int = 0
     pairs: Counter[tuple[Operation, str, FaultKind]] = field(default_factory=Counter)
     virtual_s: float = 0.0
     story: list[Line] = field(default_factory=list)

@@ -23,6 +23,7 @@ def run_seed(seed: int, patch: str = "") -> dict[str, Any]:
         "why": outcome.why,
         "migrations": outcome.migrations,
         "faults": outcome.faults,
+        "leaders_lost": outcome.leaders_lost,
         "pairs": [((op.value, step, kind.value), count) for (op, step, kind), count in outcome.pairs.items()],
         "counts": dict(outcome.verdict.counts) if outcome.verdict is not None else {},
         "cpu_s": time.process_time() - began,
@@ -48,6 +49,7 @@ def run_seeds(
 NOTHING: Final[dict[str, Any]] = {
     "migrations": 0,
     "faults": 0,
+    "leaders_lost": 0,
     "pairs": [],
     "counts": {},
     "cpu_s": 0.0,

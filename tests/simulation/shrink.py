@@ -28,6 +28,10 @@ def shrink(plan: RunPlan, fails: Fails, *, budget: int = 200) -> RunPlan:
         left[0] -= 1
         return fails(candidate) == wanted
 
+    for most in range(plan.leaders_lost):
+        if still(candidate := replace(plan, leaders_lost=most)):
+            plan = candidate
+            break
     plan = _fewer(plan, len(plan.faults), lambda p, gone: p.without(faults=frozenset(gone)), still)
     plan = _fewer(plan, len(plan.events), lambda p, gone: p.without(events=frozenset(gone)), still)
     numbers = [act.number for act in plan.acts]

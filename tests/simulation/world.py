@@ -18,6 +18,7 @@ from tests.simulation.clients.cast import Cast
 from tests.simulation.faults.aim import Aim, named
 from tests.simulation.faults.events import EARLY, Events
 from tests.simulation.faults.giving_up import Trouble
+from tests.simulation.faults.leaders_lost import LeadersLost, is_promised
 from tests.simulation.faults.steps import watched
 from tests.simulation.fleet import logs
 from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
@@ -27,6 +28,8 @@ from tests.simulation.judge.in_order import judge_in_order
 from tests.simulation.judge.state import side_of
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kafka.judged import ModelRecord
+from tests.simulation.kafka.logs.log import Batch
+from tests.simulation.kafka.logs.partition import Partition
 from tests.simulation.kernel.loop import SimLoop, Spinning
 from tests.simulation.kernel.node import State
 from tests.simulation.operations.acts import Acts
@@ -144,6 +147,13 @@ class World:
             looked=self.looks.of,
         )
         self.trouble = Trouble(self.source, self.target, self.recorder)
+        self.leaders_lost = LeadersLost(
+            self.target, loop.random("leaders"), plan.leaders_lost, lambda text: self.story.tell("FAULT", text)
+        )
+        self.target.on_lost.append(self._lost)
+
+    def _lost(self, partition: Partition, batches: Sequence[Batch]) -> None:
+        self.outcome.leaders_lost += any(is_promised(partition, batch) for batch in batches)
 
     def _gateway(self, number: int) -> GatewayNode:
         return self.gateway(f"{self.fleet_name}{number}", self.target)
@@ -275,6 +285,7 @@ class World:
                     await asyncio.sleep(act.pause_s)
                     await self._perform(act)
                 self._act = None
+                self.leaders_lost.stop()
                 await self._ending.come_to_rest()
         except (Stuck, TopicFailed, NotServing) as exc:
             stuck.append(f"{named(self._act)}: {exc}")

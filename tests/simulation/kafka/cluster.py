@@ -24,6 +24,7 @@ from tests.simulation.kafka.groups.groups import GroupCoordinators
 from tests.simulation.kafka.judged import ModelRecord, records_of
 from tests.simulation.kafka.logs.cleaner import clean
 from tests.simulation.kafka.logs.fetch_session import FetchSessions
+from tests.simulation.kafka.logs.log import Batch
 from tests.simulation.kafka.logs.partition import Partition
 from tests.simulation.kafka.topics import (
     BROKER_NAMES,
@@ -90,6 +91,10 @@ class ClusterModel:
         self.topics_by_id: dict[UUID, Topic] = {}
         self.on_trace: Callable[[str], None] | None = None
         self.on_leader: list[Callable[[Partition, int, int], None]] = []  # (partition, broker that heard, new leader)
+        self.on_append: list[Callable[[Partition, Batch], None]] = []
+        self.on_lost: list[
+            Callable[[Partition, list[Batch]], None]
+        ] = []  # what the leader before had, and this one not
         self.issued_ids = 0
         self.groups = GroupCoordinators(self)
         self.transactions = TransactionCoordinators(self)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tests.simulation.plan.as_one import AS_ONE_FROM, as_one
@@ -28,6 +29,7 @@ from tests.simulation.plan.wider import FURTHER_FROM
 
 RANDOM_FROM: Final = 100_000
 _RATE: Final = 10.0
+_LEADERS_LOST: Final = 6
 _EVENTS: Final[Mapping[EventKind, tuple[Operation, tuple[str, ...], float]]] = {
     EventKind.GROUP_ASKS: (Operation.CREATE, ("",), 1.0),
     EventKind.ANSWERS_LOST: (Operation.PROMOTE, ("mark_pending", "pause_writes"), 4.0),
@@ -83,7 +85,11 @@ GIVEN_UP: Final = (
 
 
 def plan(seed: int) -> RunPlan:
-    """The run of a seed."""
+    """The run of a seed. In all but every eighth leaders of the target are lost, whatever else happens."""
+    return replace(_planned(seed), leaders_lost=_LEADERS_LOST if seed % 8 else 0)
+
+
+def _planned(seed: int) -> RunPlan:
     if AS_ONE_FROM <= seed < RANDOM_FROM:
         return as_one(seed)
     if FURTHER_FROM <= seed < RANDOM_FROM:

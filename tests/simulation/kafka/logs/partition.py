@@ -58,6 +58,7 @@ class Partition:
         self.assignment = list(assignment)
         self.replicas = {broker_id: Replica(self, broker_id) for broker_id in assignment}
         self.views: dict[int, LeaderState] = {}
+        self._led_by = -1  # the last broker that did
         live = [broker_id for broker_id in assignment if broker_id not in cluster.fenced]
         self.state = LeaderState(live[0] if live else -1, 0, tuple(live or assignment), 0)
         for broker_id in assignment:
@@ -125,6 +126,7 @@ class Partition:
         if state.leader == broker_id:
             if len(self.replicas) == 1:
                 replica.log.raise_high_watermark(replica.log.end)
+            self._tell_lost(replica)
             replica.lead(state.epoch)
             self._advance(replica)
         else:
@@ -132,6 +134,16 @@ class Partition:
         self.catch_up()
         for hook in self.cluster.on_leader:  # of each epoch, as brokers do: who led before may lead again
             hook(self, broker_id, state.leader)
+
+    def _tell_lost(self, replica: Replica) -> None:
+        """What the leader before had appended, and the new one does not have: nobody does any more."""
+        before, self._led_by = self._led_by, replica.broker_id
+        if before == replica.broker_id or not self.cluster.on_lost:
+            return
+        lost = list(self.replicas[before].log.batches_from(replica.log.end)) if before in self.replicas else []
+        if lost:
+            for hook in self.cluster.on_lost:
+                hook(self, lost)
 
     def delete(self) -> None:
         """The topic is gone: whoever waits is told."""
@@ -153,6 +165,8 @@ class Partition:
         if len(self.replicas) > 1:
             self._send(replica, leading)
         self._advance(replica)
+        for hook in self.cluster.on_append:
+            hook(self, batch)
         return batch
 
     def acked(self, replica: Replica, offset: int) -> ErrorCode | asyncio.Future[ErrorCode]:
