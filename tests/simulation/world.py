@@ -25,6 +25,7 @@ from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
 from tests.simulation.fleet.looks import Looks
 from tests.simulation.judge import Judge
 from tests.simulation.judge.in_order import judge_in_order
+from tests.simulation.judge.promises import judge_promises
 from tests.simulation.judge.state import side_of
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kafka.judged import ModelRecord
@@ -152,8 +153,9 @@ class World:
         )
         self.target.on_lost.append(self._lost)
 
-    def _lost(self, partition: Partition, batches: Sequence[Batch]) -> None:
+    def _lost(self, partition: Partition, batches: Sequence[Batch], promised: int) -> None:
         self.outcome.leaders_lost += any(is_promised(partition, batch) for batch in batches)
+        judge_promises(self.gateways, partition, batches, promised, self.judge.findings, self.loop.time())
 
     def _gateway(self, number: int) -> GatewayNode:
         return self.gateway(f"{self.fleet_name}{number}", self.target)
@@ -307,7 +309,12 @@ class World:
     def link_options(self) -> LinkOptions:
         """What the plan says of the link."""
         auto_create = AUTO if self.plan.auto_create else ""
-        return {"synced": self.plan.synced, "auto_create": auto_create, "acls": self.plan.acls}
+        return {
+            "synced": self.plan.synced,
+            "auto_create": auto_create,
+            "acls": self.plan.acls,
+            "ack_both": self.plan.ack_both,
+        }
 
     async def _watch(self) -> None:
         while True:

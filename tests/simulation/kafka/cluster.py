@@ -92,9 +92,8 @@ class ClusterModel:
         self.on_trace: Callable[[str], None] | None = None
         self.on_leader: list[Callable[[Partition, int, int], None]] = []  # (partition, broker that heard, new leader)
         self.on_append: list[Callable[[Partition, Batch], None]] = []
-        self.on_lost: list[
-            Callable[[Partition, list[Batch]], None]
-        ] = []  # what the leader before had, and this one not
+        self.on_lost: list[Callable[[Partition, list[Batch], int], None]] = []
+        """(partition, what the leader before had and the new one has not, what the former knew to be replicated)."""
         self.issued_ids = 0
         self.groups = GroupCoordinators(self)
         self.transactions = TransactionCoordinators(self)

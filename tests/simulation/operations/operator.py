@@ -32,6 +32,7 @@ class LinkOptions(TypedDict):
     synced: bool
     auto_create: str
     acls: bool
+    ack_both: bool
 
 
 class Stuck(Exception):
@@ -69,28 +70,43 @@ class Operator:
     # -- operations ------------------------------------------------------------------------------------------------
 
     async def create_link(
-        self, bootstrap: str, *, synced: bool = False, auto_create: str = "", acls: bool = False
+        self,
+        bootstrap: str,
+        *,
+        synced: bool = False,
+        auto_create: str = "",
+        acls: bool = False,
+        ack_both: bool = False,
     ) -> None:
         """Name the source. `synced`: the offsets of its groups are synced, as often as can be.
 
         `auto_create`: the source topic whose mirror the link creates by itself. `acls`: they are copied.
+        `ack_both`: clients' writes are answered when they are on both clusters.
         """
 
         async def exists() -> bool:
             return (await self.ask("GET", f"/v3/links/{self.link}"))[0] == 200
 
         async def ask() -> None:
-            await self.ask_for_link(bootstrap, synced=synced, auto_create=auto_create, acls=acls)
+            await self.ask_for_link(bootstrap, synced=synced, auto_create=auto_create, acls=acls, ack_both=ack_both)
 
         await self.until(exists, ask, "/v3/links")
 
     async def ask_for_link(
-        self, bootstrap: str, *, synced: bool = False, auto_create: str = "", acls: bool = False
+        self,
+        bootstrap: str,
+        *,
+        synced: bool = False,
+        auto_create: str = "",
+        acls: bool = False,
+        ack_both: bool = False,
     ) -> None:
         """Ask once for `create_link`."""
         configs = [{"name": "bootstrap.servers", "value": bootstrap}]
         if self.prefix:
             configs += [{"name": "link.prefix", "value": self.prefix}]
+        if ack_both:
+            configs += [{"name": "ack", "value": "both"}]
         if synced:
             configs += [
                 {"name": "consumer.offset.sync.enable", "value": "true"},

@@ -85,8 +85,10 @@ GIVEN_UP: Final = (
 
 
 def plan(seed: int) -> RunPlan:
-    """The run of a seed. In all but every eighth leaders of the target are lost, whatever else happens."""
-    return replace(_planned(seed), leaders_lost=_LEADERS_LOST if seed % 8 else 0)
+    """The run of a seed. In all but every eighth leaders of the target are lost, whatever else happens; in a quarter of
+    those below FURTHER_FROM, whose links are not paused, clients are answered when both clusters have their records."""
+    ack_both = seed % 4 == 1 and seed < FURTHER_FROM
+    return replace(_planned(seed), leaders_lost=_LEADERS_LOST if seed % 8 else 0, ack_both=ack_both)
 
 
 def _planned(seed: int) -> RunPlan:

@@ -61,6 +61,7 @@ class RunPlan:
     `cast`: who else takes part, see `roles.py`.
     `lease_s`: shorter than the longest pauses, so that leases do end. `in_order`: nothing of the run gives a producer
     a reason to begin a new epoch, nor ends a transaction but its client.
+    `ack_both`: clients' writes are answered when they are on both clusters.
     `leaders_lost`: how often a leader of the target is lost between an append and its replication, see
     `faults/leaders_lost.py`.
     """
@@ -79,6 +80,7 @@ class RunPlan:
     rate_per_s: float = 20.0
     lease_s: float = 8.0
     in_order: bool = False
+    ack_both: bool = False
     leaders_lost: int = 0
     notes: str = field(default="", compare=False)
 

@@ -140,10 +140,11 @@ class Partition:
         before, self._led_by = self._led_by, replica.broker_id
         if before == replica.broker_id or not self.cluster.on_lost:
             return
-        lost = list(self.replicas[before].log.batches_from(replica.log.end)) if before in self.replicas else []
+        log = self.replicas[before].log if before in self.replicas else replica.log
+        lost = list(log.batches_from(replica.log.end))
         if lost:
             for hook in self.cluster.on_lost:
-                hook(self, lost)
+                hook(self, lost, log.high_watermark)
 
     def delete(self) -> None:
         """The topic is gone: whoever waits is told."""
