@@ -5,6 +5,7 @@ The target is one for all links; the source of a link is another, for topics tha
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from gateway.kafka.cluster import Cluster, ClusterView
@@ -15,10 +16,18 @@ from gateway.transport.tasks import Tasks
 
 
 class Destination:
-    """Args: the cluster, which others start and close, the tasks that appenders connect in, whether to append now."""
+    """Args: the cluster, which others start and close, the tasks that appenders connect in, whether to append now, and
+    monotonic seconds."""
 
-    def __init__(self, cluster: Cluster, tasks: Tasks, may_append: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        tasks: Tasks,
+        may_append: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.cluster = cluster
+        self._clock = clock
         self._may_append = may_append
         self._tasks = tasks
         self._runners: dict[str, dict[PartitionRunner, None]] = {}  # by topic
@@ -74,5 +83,7 @@ class Destination:
         self._leaderless.pop(runner, None)
         appender = self._appenders.get(leader)
         if appender is None:
-            appender = self._appenders[leader] = Appender(self.cluster, leader, self._tasks, self._may_append)
+            appender = self._appenders[leader] = Appender(
+                self.cluster, leader, self._tasks, self._may_append, self._clock
+            )
         runner.assign(appender)

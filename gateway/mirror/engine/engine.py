@@ -82,7 +82,7 @@ class Engine(PartlyOwned):
         self._ids = ids
         self._tasks = Tasks()
         self._lease_valid = lease_valid
-        self._target = Destination(target, self._tasks, lease_valid)
+        self._target = Destination(target, self._tasks, lease_valid, clock)
         self._links: dict[str, LinkMirror] = {}
         self._maps: dict[str, LinkMaps] = {}
         self._back: dict[str, tuple[LinkMirror, Destination]] = {}  # of links with topics that are mirrored back
@@ -204,7 +204,7 @@ class Engine(PartlyOwned):
     def _failback(self, link: LinkMirror) -> LinkMirror:
         name = link.record.name
         if name not in self._back:
-            source = Destination(link.source, self._tasks, self._lease_valid)
+            source = Destination(link.source, self._tasks, self._lease_valid, self._clock)
             self._back[name] = self._mirror_of(link.record, self._target.cluster, source, reverse=True), source
         return self._back[name][0]
 

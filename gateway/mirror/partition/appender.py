@@ -1,13 +1,15 @@
 """Appends to one target broker: a Produce request carries one batch of each of several partitions.
 
 A broker takes exactly one batch per partition and request, and answers the requests of a connection one after the
-other; so requests are filled across partitions, and up to five travel at a time. Large ones may be more, as long as all
-together have no more than some megabytes: that is what keeps a far target busy.
+other; so requests are filled across partitions. Of small ones as many travel as keep it busy, five at most
+(`rules/depth.py`). Large ones may be more than five, as long as all together have no more than some megabytes: that is
+what keeps a far target busy.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
@@ -16,6 +18,7 @@ from gateway.kafka.cluster import Cluster, ClusterUnavailable, NetError
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.partition.rules.append_window import Append
+from gateway.mirror.partition.rules.depth import MOST, Depth
 from gateway.transport.backoff import Backoff
 from gateway.transport.tasks import Tasks
 from protocol.apis import ApiKey
@@ -24,7 +27,7 @@ from protocol.produce import build_restamped_body, scan_response
 from protocol.wire import Buffer
 
 LANE: Final = "mirror-append"
-MAX_IN_FLIGHT: Final = 5
+MAX_IN_FLIGHT: Final = MOST
 _REQUEST_BYTES: Final = 4 * 1024 * 1024
 _DEEP: Final = 32
 _DEEP_BYTES: Final = 16 * 1024 * 1024
@@ -59,13 +62,16 @@ _Sent = dict[TopicPartition, tuple[AppendedPartition, int]]
 
 
 class Appender:
-    """The append lane to one broker. `may_append`: see `fleet/rules/leases.py`; asked before each request."""
+    """The append lane to one broker. `may_append`: see `fleet/rules/leases.py`; asked before each request. `clock`:
+    monotonic seconds."""
 
     __slots__ = (
         "_backoff",
         "_bytes",
+        "_clock",
         "_cluster",
         "_connecting",
+        "_depth",
         "_in_flight",
         "_last_bytes",
         "_may_append",
@@ -77,9 +83,16 @@ class Appender:
     )
 
     def __init__(
-        self, cluster: Cluster, node: int, tasks: Tasks, may_append: Callable[[], bool] = lambda: True
+        self,
+        cluster: Cluster,
+        node: int,
+        tasks: Tasks,
+        may_append: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._cluster = cluster
+        self._depth = Depth()
         self._may_append = may_append
         self._node = node
         self._tasks = tasks
@@ -113,9 +126,11 @@ class Appender:
             self._send(connection)
 
     def _has_room(self) -> bool:
-        if self._in_flight < MAX_IN_FLIGHT:
+        if not self._in_flight:
             return True
-        return self._last_bytes >= _LARGE and self._in_flight < _DEEP and self._bytes < _DEEP_BYTES
+        if self._last_bytes < _LARGE:
+            return self._in_flight < self._depth.most(self._clock())
+        return self._in_flight < MAX_IN_FLIGHT or (self._in_flight < _DEEP and self._bytes < _DEEP_BYTES)
 
     def _send(self, connection: Connection) -> None:
         topics: dict[str, list[tuple[int, bytes, Buffer]]] = {}
@@ -138,23 +153,35 @@ class Appender:
         for runner, _ in sent.values():
             if runner.has_more:
                 ready[runner] = None
+        alone = not self._in_flight
         self._in_flight += 1
         self._bytes += size
         self._last_bytes = size
         try:
             version = connection.version(ApiKey.PRODUCE, _PRODUCE_CAP)
             pieces = build_restamped_body(version, None, -1, self._timeout_ms, topics)
-            connection.send(ApiKey.PRODUCE, version, pieces, partial(self._answered, sent, size, version, connection))
+            answered = partial(self._answered, sent, size, version, connection, self._clock(), alone)
+            connection.send(ApiKey.PRODUCE, version, pieces, answered)
         except (NetError, ValueError) as exc:
             self._in_flight -= 1
             self._bytes -= size
             for runner, _ in sent.values():
                 runner.append_unknown(f"target broker {self._node}: {exc}")
 
-    def _answered(self, sent: _Sent, size: int, version: int, connection: Connection, body: memoryview | None) -> None:
+    def _answered(
+        self,
+        sent: _Sent,
+        size: int,
+        version: int,
+        connection: Connection,
+        sent_at: float,
+        alone: bool,
+        body: memoryview | None,
+    ) -> None:
         self._in_flight -= 1
         self._bytes -= size
         if body is not None:
+            self._depth.answered(sent_at, self._clock(), alone=alone)
             try:
                 results = scan_response(body, version)
             except MalformedFrame as exc:
