@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import struct
 import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
-from gateway.devcluster.node import NodeProcess
 from gateway.kafka.admin import create_topic as create_replicated
 from gateway.kafka.offsets import EARLIEST
 from gateway.mirror.partition.log_start import plan_start
 from gateway.state.records import MirrorRecord
 from tests.support.brokers.clusters import SOON_MISSED, running_cluster
 from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
+from tests.support.brokers.replicas import epoch_starts, in_sync, log_end
 from tests.support.clients.writer import Writer
 from tests.support.mirror.mirror_lab import LINK, Lab, mirror_lab
 from tests.support.waiting import wait_until, wait_until_async
@@ -34,43 +31,11 @@ PARTITIONS: Final = 6
 DOZENS: Final = 24
 ROUNDS: Final = 30
 """At most; each is to lose some partitions."""
-_HEADER: Final = struct.Struct(">qi11xi")
-"""Of a batch: base offset, bytes that follow, last offset delta (Kafka protocol, Record Batch)."""
-
-
-def log_end(node: NodeProcess, topic: str, partition: int) -> int:
-    """Where a replica's log ends, by its files: also what nobody else has. The last batch may be half written."""
-    end = 0
-    for segment in sorted((node.data / f"{topic}-{partition}").glob("*.log")):
-        data, at = segment.read_bytes(), 0
-        while at + _HEADER.size <= len(data):
-            base, following, delta = _HEADER.unpack_from(data, at)
-            at += 12 + following
-            if at > len(data) or not following:
-                break
-            end = base + delta + 1
-    return end
-
-
-def epoch_starts(node: NodeProcess, topic: str, partition: int) -> list[int]:
-    """Where each leader's part of the log begins, as a replica has noted it."""
-    path = node.data / f"{topic}-{partition}" / "leader-epoch-checkpoint"
-    lines = path.read_text(encoding="ascii").splitlines()[2:] if path.exists() else []
-    return [int(line.split()[1]) for line in lines]
 
 
 def leaders(lab: Lab, topic: str) -> dict[int, int]:
     """Partition -> node."""
     return {index: one.leader for index, one in lab.target.view.topics[topic].partitions.items()}
-
-
-def in_sync(target: DevCluster, topic: str) -> bool:
-    """Every replica of the topic."""
-    try:
-        found = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0}).list_topics(topic, timeout=5)
-    except KafkaException:
-        return False
-    return all(one.leader >= 0 and len(one.isrs) == 3 for one in found.topics[topic].partitions.values())
 
 
 async def lose_a_leader(lab: Lab, target: DevCluster, topic: str) -> list[str]:
