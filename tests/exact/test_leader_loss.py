@@ -22,7 +22,7 @@ from gateway.mirror.partition.log_start import plan_start
 from gateway.state.records import MirrorRecord
 from tests.support.brokers.clusters import SOON_MISSED, running_cluster
 from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
-from tests.support.brokers.replicas import epoch_starts, in_sync, log_end
+from tests.support.brokers.replicas import epoch_starts, in_sync, log_end, replicas_of
 from tests.support.clients.writer import Writer
 from tests.support.mirror.mirror_lab import LINK, Lab, mirror_lab
 from tests.support.waiting import wait_until, wait_until_async
@@ -31,6 +31,7 @@ PARTITIONS: Final = 6
 DOZENS: Final = 24
 ROUNDS: Final = 30
 """At most; each is to lose some partitions."""
+UNCLEAN_ROUNDS: Final = 3
 
 
 def leaders(lab: Lab, topic: str) -> dict[int, int]:
@@ -112,3 +113,71 @@ async def test_what_is_not_replicated_was_never_said_to_be_there(
     assert_equal(one, two)
     assert_nothing_lost(writer, two)
     assert len(lost) >= DOZENS, lost
+
+
+def lose_what_was_acknowledged(lab: Lab, target: DevCluster, topic: str) -> list[str]:
+    """Returns the partitions that have lost something of what they had acknowledged, in words.
+
+    One of two replicas is stopped until the other one is in sync alone; that one takes more, and is killed.
+    """
+    of = replicas_of(target, topic)
+    pairs = [(one.leader, *(each for each in one.all if each != one.leader)) for one in of.values()]
+    number, other = max(pairs, key=pairs.count)
+    led = [index for index, one in of.items() if (one.leader, set(one.all)) == (number, {number, other})]
+    leader, follower = target.nodes[number], target.nodes[other]
+    follower.signal(signal.SIGSTOP)
+    try:
+        wait_until(
+            lambda: bool(now := replicas_of(target, topic)) and all(now[index].in_sync == (number,) for index in led),
+            60.0,
+            what=f"node {number} to be in sync alone",
+        )
+        ends = {index: log_end(follower, topic, index) for index in led}
+
+        def said() -> dict[int, int]:
+            return {one.partition: one.target_end for one in lab.status(topic)}
+
+        wait_until(lambda: any(said()[index] > ends[index] for index in led), 30.0, what="acknowledgements")
+        told = said()
+        leader.signal(signal.SIGKILL)
+        leader.wait_stopped(10.0)
+    finally:
+        follower.signal(signal.SIGCONT)
+    wait_until(
+        lambda: bool(now := replicas_of(target, topic)) and all(now[index].leader == other for index in led),
+        60.0,
+        what=f"node {other} to lead {led}",
+    )
+    target.up()
+    return [f"{index}: {ends[index]} of {told[index]}" for index in led if ends[index] < told[index]]
+
+
+@pytest.mark.timeout(900)
+async def test_what_an_unclean_election_loses_is_appended_once_more(
+    source: DevCluster, topic: str, tmp_path: Path
+) -> None:
+    create_topic(source.bootstrap, topic, partitions=PARTITIONS)
+    lost: list[str] = []
+    with running_cluster("three", "4.3.1", tmp_path, brokers=3, properties=SOON_MISSED) as target:
+        async with mirror_lab(source.bootstrap, target.bootstrap) as lab:
+            configs = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+            await create_replicated(lab.target, topic, partitions=PARTITIONS, replication_factor=2, configs=configs)
+            starts = await plan_start(lab.source, topic, EARLIEST)
+            lab.engine.start_mirror(
+                MirrorRecord(link=LINK, source_topic=topic, mirror_topic=topic, mirror_id=5, starts=starts)
+            )
+            with Writer(source.bootstrap, topic, partitions=PARTITIONS, rate=300) as writer:
+                for _ in range(UNCLEAN_ROUNDS):
+                    await asyncio.to_thread(writer.wait_for_acks, 300)
+                    await lab.caught_up(topic, 120.0)
+                    await asyncio.to_thread(wait_until, lambda: in_sync(target, topic, 2), 60.0, what="all in sync")
+                    lost += await asyncio.to_thread(lose_what_was_acknowledged, lab, target, topic)
+                await asyncio.to_thread(writer.wait_for_acks, 300)
+            await lab.caught_up(topic, 120.0)
+        one, two = await asyncio.gather(
+            *(asyncio.to_thread(read_logs, each.bootstrap, topic, PARTITIONS) for each in (source, target))
+        )
+    sys.stdout.write(f"unclean: partitions={len(lost)}\n")
+    assert_equal(one, two)
+    assert_nothing_lost(writer, two)
+    assert len(lost) >= UNCLEAN_ROUNDS, lost

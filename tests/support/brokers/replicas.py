@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -36,10 +36,25 @@ def epoch_starts(node: NodeProcess, topic: str, partition: int) -> list[int]:
     return [int(line.split()[1]) for line in lines]
 
 
-def in_sync(target: DevCluster, topic: str) -> bool:
-    """Every replica of the topic."""
+class Replicas(NamedTuple):
+    """Of one partition, as brokers tell: -1 where nobody leads."""
+
+    leader: int
+    all: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+def replicas_of(target: DevCluster, topic: str) -> dict[int, Replicas]:
+    """Of each partition; nothing when no broker answers."""
     try:
         found = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0}).list_topics(topic, timeout=5)
     except KafkaException:
-        return False
-    return all(one.leader >= 0 and len(one.isrs) == 3 for one in found.topics[topic].partitions.values())
+        return {}
+    told = found.topics[topic].partitions.items()
+    return {index: Replicas(one.leader, tuple(one.replicas), tuple(one.isrs)) for index, one in told}
+
+
+def in_sync(target: DevCluster, topic: str, count: int = 3) -> bool:
+    """Every replica of the topic, so many of each partition."""
+    found = replicas_of(target, topic)
+    return bool(found) and all(one.leader >= 0 and len(one.in_sync) == count for one in found.values())
