@@ -49,9 +49,9 @@ async def lose_a_leader(lab: Lab, target: DevCluster, topic: str) -> list[str]:
     for node in followers:
         node.signal(signal.SIGSTOP)
     try:
-        before = {index: log_end(leader, topic, index) for index in led}
+        theirs = {index: max(log_end(node, topic, index) for node in followers) for index in led}
         await wait_until_async(
-            lambda: any(log_end(leader, topic, index) > before[index] for index in led),
+            lambda: any(log_end(leader, topic, index) > theirs[index] for index in led),
             3.0,
             what=f"appends to {led} at node {number} alone",
         )
