@@ -12,6 +12,7 @@ import structlog
 import uvloop
 
 from gateway.config.settings import Settings
+from gateway.runtime.garbage import spare_what_stays
 from gateway.runtime.gateway import Gateway, StartError, require_free
 from gateway.runtime.limits import set_limits
 from gateway.runtime.memory import find_trim, keep_trimmed
@@ -59,6 +60,7 @@ async def _serve(settings: Settings, worker: Worker = ALONE, life: Life | None =
     trimming = asyncio.create_task(kept_running(lambda: keep_trimmed(find_trim()), "memory"), name="memory")
     try:
         await gateway.start()
+        spare_what_stays()
         if life is not None:
             life.serves()
         await gateway.stopped.wait()
