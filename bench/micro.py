@@ -16,7 +16,7 @@ import pyperf  # type: ignore[import-untyped]
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # pyperf runs this file again, by its path
 
 from bench.clients.raw import batch_around
-from bench.passing import passing
+from bench.passing import forwarding, passing
 from gateway.cutover.write_pause.rules.routing import TopicRoute, routing_of
 from gateway.cutover.write_pause.rules.write_pause import Recorded, WritePause
 from gateway.proxy.produce.produce_plan import Part, plan_produce
@@ -26,8 +26,8 @@ from protocol.batch.header import iter_batches, rewrite_batch
 from protocol.fetch import FetchPartition, Session
 from protocol.fetch import build_request_body as build_fetch
 from protocol.framing import FrameReader
-from protocol.header import frame_request, peek_request_header
-from protocol.produce import build_request_body, scan_request
+from protocol.header import frame_request, frame_response, peek_request_header
+from protocol.produce import PartitionResult, build_request_body, build_response_body, scan_request
 
 TIMES: Final = (1, 4, 16)
 _VERSION: Final = 9
@@ -103,6 +103,14 @@ def pass_produce_topics(times: int) -> Callable[[], object]:
     return passing(_produce([f"a-topic-{index}" for index in range(4 * times)]), 16)
 
 
+def forward_produce(times: int) -> Callable[[], object]:
+    """Forward 16 Produces (× times) of one record of 1 KB, which come together, and their answers."""
+    requests = _produce(["a-topic"]) * (16 * times)
+    body = build_response_body(_VERSION, [PartitionResult("a-topic", 0, 0, 7)])
+    answers = b"".join(frame_response(int(ApiKey.PRODUCE), _VERSION, number, body) for number in range(16 * times))
+    return forwarding("a-topic", requests, answers, 1)
+
+
 def _produce(topics: Sequence[str]) -> bytes:
     batch = batch_around(bytes(963), 1)
     body = b"".join(build_request_body(_VERSION, None, -1, 30_000, {topic: [(0, batch)] for topic in topics}))
@@ -133,6 +141,7 @@ _BENCHMARKS: Final = (
     pass_fetch,
     pass_produce,
     pass_produce_topics,
+    forward_produce,
 )
 
 

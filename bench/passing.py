@@ -1,23 +1,28 @@
-"""A session that passes requests on, without sockets: what a passed Produce or Fetch costs in the gateway."""
+"""A session without sockets: what a passed or forwarded request costs in the gateway."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from gateway.config.listeners import Limits as LimitSettings
-from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.cutover.write_pause.rules.routing import RoutingTable, TopicRoute, routing_of
+from gateway.cutover.write_pause.rules.write_pause import Recorded, WritePause
 from gateway.groups.gate.rules.gates import GroupGates
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.connection import Connection
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.proxy.handlers import install
 from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.proxy_session import ProxySession
+from gateway.state.records import MirrorState
+from protocol.apis import ApiKey
 from protocol.wire import Buffer
 
 _ANSWER: Final = Struct(">ii").pack(4, 1)
@@ -32,10 +37,16 @@ class _Nowhere:
     def writelines(self, pieces: Sequence[Buffer]) -> None:
         pass
 
+    def set_write_buffer_limits(self, high: int) -> None:
+        pass
+
+    def get_extra_info(self, name: str) -> None:
+        pass
+
 
 def passing(frame: bytes, times: int) -> Callable[[], object]:
     """Pass a request of correlation id 1 on, and an empty answer back, `times` times."""
-    session = _session()
+    session = _session(RoutingTable(), {}, asyncio.new_event_loop())
     received, answer = memoryview(bytearray(frame)), memoryview(bytearray(_ANSWER))
 
     def run() -> None:
@@ -46,13 +57,45 @@ def passing(frame: bytes, times: int) -> Callable[[], object]:
     return run
 
 
-def _session() -> ProxySession:
-    clock = asyncio.new_event_loop().time
+def forwarding(topic: str, requests: bytes, answers: bytes, times: int) -> Callable[[], object]:
+    """Forward what `requests` has of Produces to a mirrored topic, and take `answers`, `times` times.
+
+    Both are whole frames. The answers have correlation ids from 0 on: those of the requests to the source.
+    """
+    loop = asyncio.new_event_loop()
+    pause = WritePause(Recorded(MirrorState.ACTIVE, 0))
+    routes = {topic: TopicRoute(link="l", mirror_topic=topic, source_topic=topic, pause=pause)}
+    connection = Connection("", 0, ClusterConfig.from_client_properties({"bootstrap.servers": "localhost:1"}), loop)
+    connection.connection_made(cast("Any", _Nowhere()))
+    connection.versions = {int(ApiKey.PRODUCE): (3, 11)}
+    source = SimpleNamespace(
+        view=None, clients=None, leader=lambda topic, partition: 1, cached_for=lambda client, node, lane: connection
+    )
+    session = _session(RoutingTable(routing_of(routes)), {"l": source}, loop)
+    session.authorized[topic] = (float("inf"), True)
+    received = memoryview(bytearray(requests))
+
+    def run() -> None:
+        for _ in range(times):
+            connection._pipeline._correlation_id = 0
+            session.client_data(received)
+            left = memoryview(answers)
+            while left:
+                room = connection.get_buffer(-1)[: len(left)]
+                room[:] = left[: len(room)]
+                left = left[len(room) :]
+                connection.buffer_updated(len(room))
+
+    return run
+
+
+def _session(routing: RoutingTable, sources: Mapping[str, object], loop: asyncio.AbstractEventLoop) -> ProxySession:
+    clock = loop.time
     unused = cast("Any", SimpleNamespace(view=None, config=None, coordinators=None, sessions={}))
     sessions = Sessions(
-        routing=RoutingTable(),
+        routing=routing,
         clock=clock,
-        loop=cast("Any", None),
+        loop=loop,
         max_request_bytes=104_857_600,
         limits=Limits(**LimitSettings().model_dump()),
     )
@@ -62,14 +105,14 @@ def _session() -> ProxySession:
         progress=MirrorProgress(),
         source_topics=unused,
         target=unused,
-        sources={},
+        sources=cast("Any", sources),
         forwarder=Forwarder(clock),
         placements=unused,
         transactions=unused,
         target_down=unused,
         advertised=unused,
         groupless_allowed=True,
-        on_forwarded=unused,
+        on_forwarded=lambda topic, partition, offset, records: None,
         rng=random.Random(0),  # noqa: S311 - it decides nothing here
     )
     session = ProxySession(sessions, 1)
