@@ -19,7 +19,7 @@ from bench.clients.raw import batch_around
 from bench.passing import forwarding, passing
 from gateway.cutover.write_pause.rules.routing import TopicRoute, routing_of
 from gateway.cutover.write_pause.rules.write_pause import Recorded, WritePause
-from gateway.proxy.produce.produce_plan import Part, plan_produce
+from gateway.proxy.produce.produce_plan import plan_produce
 from gateway.state.records import MirrorState
 from protocol.apis import ApiKey
 from protocol.batch.header import iter_batches, rewrite_batch
@@ -27,7 +27,7 @@ from protocol.fetch import FetchPartition, Session
 from protocol.fetch import build_request_body as build_fetch
 from protocol.framing import FrameReader
 from protocol.header import frame_request, frame_response, peek_request_header
-from protocol.produce import PartitionResult, build_request_body, build_response_body, scan_request
+from protocol.produce import Part, PartitionResult, build_request_body, build_response_body, scan_request
 
 TIMES: Final = (1, 4, 16)
 _VERSION: Final = 9

@@ -15,6 +15,7 @@ from protocol.wire import INT32, Buffer, parser, skip_tags
 
 _FIXED = Struct(">hhih")  # key, version, correlation id, length of the client id
 _RESPONSE = Struct(">ii")
+_TAGGED_RESPONSE = Struct(">iiB")
 _new = tuple.__new__
 
 
@@ -87,7 +88,7 @@ def response_prefix(key: int, version: int, correlation_id: int, body_size: int)
     """The size and header that go before a response body of `body_size` bytes."""
     if response_header_version(key, version) == 0:
         return _RESPONSE.pack(4 + body_size, correlation_id)
-    return _RESPONSE.pack(5 + body_size, correlation_id) + b"\x00"
+    return _TAGGED_RESPONSE.pack(5 + body_size, correlation_id, 0)
 
 
 def request_prefix(key: int, version: int, correlation_id: int, client_id: str | None, body_size: int) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import Struct
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from protocol.apis import ApiKey, is_flexible
 from protocol.errors import MalformedFrame
@@ -21,6 +21,7 @@ from protocol.wire import (
     array_size,
     bytes_size,
     parser,
+    read_array_size,
     read_compact_array_size,
     read_compact_string,
     read_string,
@@ -30,15 +31,22 @@ from protocol.wire import (
     string_reader,
 )
 
-Part: TypeAlias = tuple[str, int, int, int]
-"""(topic, partition, start, end): the partition's records are `body[start:end]`."""
-
 MAX_PARTS = 100_000
 """Topics, and partitions, in one message; each takes memory here, and no broker leads as many."""
 
 _ACKS_TIMEOUT = Struct(">hi")
 _INDEX_SIZE = Struct(">ii")
 _TAGS = b"\x00"
+_new = tuple.__new__  # a NamedTuple's own takes three times as long
+
+
+class Part(NamedTuple):
+    """One partition of a request: its records are `body[start:end]`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
 
 
 class ProduceRequestView(NamedTuple):
@@ -94,7 +102,7 @@ def scan_request(body: Buffer, version: int, max_parts: int = MAX_PARTS) -> Prod
             at = start + size if size > 0 else start
             if at > end or size < -1:
                 raise MalformedFrame(f"{size} bytes of records do not fit in the frame")
-            parts.append((topic, index, start, at))  # type: ignore[arg-type]
+            parts.append(_new(Part, (topic, index, start, at)))
     return ProduceRequestView(transactional_id, acks, timeout_ms, parts)
 
 
@@ -111,15 +119,21 @@ def _scan_flexible(body: Buffer, max_parts: int) -> ProduceRequestView:
         _check_topic(topic, len(parts) + partitions, max_parts)
         for _ in range(partitions):
             (index,) = INT32.unpack_from(body, at)
-            size, start = read_uvarint(body, at + 4)
+            low, high = body[at + 4], body[at + 5]  # of the size, which takes two bytes for most batches: a call less
+            if low < 0x80:
+                size, start = low, at + 5
+            elif high < 0x80:
+                size, start = low & 0x7F | high << 7, at + 6
+            else:
+                size, start = read_uvarint(body, at + 4)
             at = start + size - 1 if size else start
             if at >= end:  # at least a tag section follows
                 raise MalformedFrame(f"{size - 1} bytes of records do not fit in the frame")
-            parts.append((topic, index, start, at))  # type: ignore[arg-type]
-            at = at + 1 if not body[at] else skip_tags(body, at)
-        at = skip_tags(body, at)
+            parts.append(_new(Part, (topic, index, start, at)))
+            at = skip_tags(body, at) if body[at] else at + 1
+        at = skip_tags(body, at) if body[at] else at + 1
     skip_tags(body, at)
-    return ProduceRequestView(transactional_id, acks, timeout_ms, parts)
+    return _new(ProduceRequestView, (transactional_id, acks, timeout_ms, parts))
 
 
 def _checked(count: int, at: int, end: int) -> int:
@@ -203,39 +217,55 @@ def scan_response(body: Buffer, version: int) -> list[PartitionResult]:
     Raises:
         MalformedFrame: not such a response.
     """
-    flexible = is_flexible(ApiKey.PRODUCE, version)
-    read_string_, read_size = string_reader(flexible), array_reader(flexible)
+    if is_flexible(ApiKey.PRODUCE, version):
+        return _scan_flexible_response(body, version)
     results: list[PartitionResult] = []
-    topics, at = read_size(body, 0)
+    topics, at = read_array_size(body, 0)
     _check_count(topics)
     for _ in range(topics):
-        topic, at = read_string_(body, at)
-        partitions, at = read_size(body, at)
+        topic, at = read_string(body, at)
+        partitions, at = read_array_size(body, at)
         _check_topic(topic, len(results) + partitions)
         for _ in range(partitions):
-            result, at = _scan_result(body, at, version, flexible, topic or "")
+            result, at = _scan_result(body, at, version, topic or "", flexible=False)
             results.append(result)
-        if flexible:
-            at = skip_tags(body, at)
     return results
 
 
-_new = tuple.__new__
+def _scan_flexible_response(body: Buffer, version: int) -> list[PartitionResult]:
+    results: list[PartitionResult] = []
+    last = len(body) - _PLAIN.size
+    topics, at = read_compact_array_size(body, 0)
+    _check_count(topics)
+    for _ in range(topics):
+        topic, at = read_compact_string(body, at)
+        partitions, at = read_compact_array_size(body, at)
+        _check_topic(topic, len(results) + partitions)
+        for _ in range(partitions):
+            if at <= last:  # almost always, and a third of the time
+                index, code, base, append_time, log_start, rest = _PLAIN.unpack_from(body, at)
+                if rest == _NO_ERRORS:
+                    fields = (topic, index, code, base, append_time, log_start, None, ())
+                    results.append(_new(PartitionResult, fields))
+                    at += _PLAIN.size
+                    continue
+            result, at = _scan_result(body, at, version, topic or "", flexible=True)
+            results.append(result)
+        at = skip_tags(body, at) if body[at] else at + 1
+    return results
+
+
 _RESULT_V3 = Struct(">ihqq")  # index, error code, base offset, log append time
 _RESULT_V5 = Struct(">ihqqq")  # and log start offset
 _RECORD_ERRORS = 8  # the version that added them
-_PLAIN = Struct(">ihqqqBBB")  # the whole result, in a flexible version, of a batch that was appended without more ado
-_NO_ERRORS = (1, 0, 0)  # an empty array, a null string, no tagged fields
+_PLAIN = Struct(">ihqqq3s")  # the whole result, in a flexible version, of a batch that was appended without more ado
+_NO_ERRORS = b"\1\0\0"  # an empty array, a null string, no tagged fields
 
 
-def _scan_result(body: Buffer, at: int, version: int, flexible: bool, topic: str) -> tuple[PartitionResult, int]:
+def _scan_result(body: Buffer, at: int, version: int, topic: str, *, flexible: bool) -> tuple[PartitionResult, int]:
     if version < _RECORD_ERRORS:
         fixed = _RESULT_V5 if version >= 5 else _RESULT_V3
         return PartitionResult(topic, *fixed.unpack_from(body, at)), at + fixed.size
-    if flexible and at + _PLAIN.size <= len(body):  # almost always, and a third of the time
-        found = _PLAIN.unpack_from(body, at)
-        if found[5:] == _NO_ERRORS:
-            return _new(PartitionResult, (topic, *found[:5], None, ())), at + _PLAIN.size
     index, code, base, append_time, log_start = _RESULT_V5.unpack_from(body, at)
     errors, at = _scan_record_errors(body, at + _RESULT_V5.size, flexible)
     message, at = string_reader(flexible)(body, at)

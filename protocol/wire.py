@@ -82,10 +82,16 @@ def read_string(buf: Buffer, at: int) -> tuple[str | None, int]:
 
 def read_compact_string(buf: Buffer, at: int) -> tuple[str | None, int]:
     """Read a (nullable) COMPACT_STRING: varint length + 1, 0 is null."""
-    size, at = read_uvarint(buf, at)
+    size = buf[at]
     if not size:
-        return None, at
-    end = _slice(buf, at, size - 1)
+        return None, at + 1
+    if size < 0x80:  # nearly always, and a call less
+        at += 1
+    else:
+        size, at = read_uvarint(buf, at)
+    end = at + size - 1
+    if end > len(buf):
+        raise IncompleteFrame(f"a field of {size - 1} bytes does not fit in the frame")
     return str(buf[at:end], "utf-8"), end
 
 
@@ -119,7 +125,11 @@ def read_array_size(buf: Buffer, at: int) -> tuple[int, int]:
 
 def read_compact_array_size(buf: Buffer, at: int) -> tuple[int, int]:
     """Read the element count of a COMPACT_ARRAY; -1 for null. More elements than bytes left is malformed."""
-    count, at = read_uvarint(buf, at)
+    count = buf[at]
+    if count < 0x80:
+        at += 1
+    else:
+        count, at = read_uvarint(buf, at)
     if count - 1 > len(buf) - at:
         raise MalformedFrame(f"an array of {count - 1} elements in {len(buf) - at} bytes")
     return count - 1, at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from gateway.transport.pipes import Pipes
@@ -66,6 +67,12 @@ class EventLoopIO:
     def collect(self) -> None:
         """Collect what is written, until `flush`."""
         self.collecting = True
+
+    def collect_until(self, later: Callable[[Callable[[], None]], None]) -> None:
+        """Collect what is written until `later` calls what it is given; nothing, where somebody else flushes."""
+        if not self.collecting:
+            self.collecting = True
+            later(self.flush)
 
     def flush(self) -> None:
         """Write what was collected, each wire's in one go."""

@@ -49,6 +49,7 @@ class PipelinedConnection(asyncio.BufferedProtocol):
         self._overdue = -1
         self._paused = False
         self._writable: list[Callable[[], None]] = []
+        self._after: list[Callable[[], None]] = []
 
     @property
     def closed(self) -> bool:
@@ -66,6 +67,13 @@ class PipelinedConnection(asyncio.BufferedProtocol):
             self._writable.append(callback)
         else:
             callback()
+
+    def after_responses(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once, when all responses that have come with this one are with those who wait for them.
+
+        For a callback of a response: a burst comes by one read, and what follows from it can be done in one go.
+        """
+        self._after.append(callback)
 
     def send_now(
         self,
@@ -176,6 +184,11 @@ class PipelinedConnection(asyncio.BufferedProtocol):
                     return
         except MalformedFrame as exc:
             self.close(str(exc))
+        finally:
+            if self._after:
+                callbacks, self._after = self._after, []
+                for callback in callbacks:
+                    self._call(callback)
 
     def eof_received(self) -> None:
         """Close: half-open connections are of no use."""

@@ -30,8 +30,9 @@ from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.kafka.connection.connection import Connection
 from gateway.proxy.produce.after_cutover import AfterCutover
 from gateway.proxy.produce.authorization import may_write
+from gateway.proxy.produce.forwarded_as_is import LANES, ForwardsAsIs
 from gateway.proxy.produce.forwarded_produce import ForwardedProduce, SourceWrites
-from gateway.proxy.produce.produce_plan import Part, ProducePlan, batches_of, plan_produce
+from gateway.proxy.produce.produce_plan import ProducePlan, batches_of, plan_produce
 from gateway.proxy.produce.source_waits import await_source, find_connection, find_leader
 from gateway.proxy.rules.leader_order import Leader
 from gateway.proxy.rules.own_names import is_own
@@ -44,13 +45,12 @@ from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactional_produce import concerns, find_write
 from protocol.errors import ErrorCode
 from protocol.framing import framed
-from protocol.produce import PartitionResult, ProduceRequestView, scan_request
+from protocol.produce import Part, PartitionResult, ProduceRequestView, scan_request
 
 HOLD_S = 8.0
 ANSWERS_S = 2.0
 NO_ANSWER = "the broker that led on the source before does not answer: the outcome of a produce is unknown"
 OUT_OF_ORDER = "a batch of this producer from before the cutover has not come yet"
-LANES = 8  # connections per source broker; a client keeps to one, so that its requests stay in order
 
 
 class ProduceHandler:
@@ -73,6 +73,7 @@ class ProduceHandler:
         self._passes_writes = passes_writes
         self._after_cutover = after_cutover
         self._retries = after_cutover.retries
+        self._as_is = ForwardsAsIs(writes, routing, stats, after_cutover)
 
     def intercepts(self, session: Session) -> bool:
         # what was refused, and what follows it, is looked at when it comes again
@@ -81,7 +82,9 @@ class ProduceHandler:
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         view = scan_request(exchange.body, exchange.api_version, session.max_elements)
-        parts = [Part(*part) for part in view.parts]
+        if self._as_is.sends(session, exchange, view):
+            return
+        parts = view.parts
         code = _own_code(view)
         if code:
             self._refuse(session, exchange, view, parts, code, "it names what is the gateway's own")
@@ -191,7 +194,7 @@ class ProduceHandler:
             plan.source[key] = [part for part in parts if part.topic in allowed]
             if not plan.source[key]:
                 del plan.source[key]
-        lane = f"produce-{session.id % LANES}"
+        lane = LANES[session.id % len(LANES)]
         connections: dict[tuple[str, int], Connection] = {}
         for key in plan.source:
             connection = self._writes.sources[key[0]].cached_for(session.principal, key[1], lane)
@@ -244,7 +247,7 @@ class ProduceHandler:
         """`as_client`: a login that is refused is the client's own, whom trying again does not help."""
 
         def refuse(message: str, is_login: bool) -> None:
-            parts = [Part(*part) for part in view.parts]
+            parts = view.parts
             denied = as_client and is_login
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED if denied else ErrorCode.NOT_LEADER_OR_FOLLOWER
             self._refuse(session, exchange, view, parts, code, message)

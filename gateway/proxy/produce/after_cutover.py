@@ -15,11 +15,11 @@ from gateway.kafka.connection.errors import NetError
 from gateway.kafka.producers import active_producers
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.proxy.produce.mirrored_retries import MirroredRetries
-from gateway.proxy.produce.produce_plan import Part, ProducePlan, record_count
+from gateway.proxy.produce.produce_plan import ProducePlan, record_count
 from gateway.proxy.rules.cutover_order import CutoverOrder, SentBatch
 from gateway.state.producer_ids import in_failback_epoch, is_gateway_issued
 from protocol.batch.stamp import stamp_of
-from protocol.produce import PartitionResult
+from protocol.produce import Part, PartitionResult
 from protocol.wire import Buffer
 
 _ASK_S = 5.0
@@ -63,6 +63,11 @@ class AfterCutover:
     def unanswered(self, body: Buffer, parts: Sequence[Part]) -> None:
         """The connection to the source was lost with the request: if that is a failover's doing, it comes again."""
         self._order.held(self._batches(body, parts))
+
+    @property
+    def is_over(self) -> bool:
+        """There was no cutover of late: every request is admitted, and nobody is to hear of its answer."""
+        return not self._order
 
     def admits(self, connection: int, body: Buffer, plan: ProducePlan) -> bool:
         """Whether the request may be sent now; notes in the plan who is to hear of the answer, if somebody is."""

@@ -48,6 +48,14 @@ def may_write(session: Session, topics: Iterable[str], then: Callable[[], None])
     return None
 
 
+def is_known_to_write(session: Session, topic: str) -> bool:
+    """The target has said of late that this client may write the topic: `may_write` would not ask it."""
+    known = session.authorized.get(topic)
+    if known is None or session.target_down is not None:
+        return False
+    return known[1] and known[0] >= session.context.clock() - session.context.limits.rights_kept_s
+
+
 def may_read(session: Session, topics: Iterable[str], then: Callable[[], None]) -> frozenset[str] | None:
     """As `may_write`, for READ. Not for a client that is served without its target."""
     known, asked_since = session.authorized, session.context.clock() - session.context.limits.rights_kept_s

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute
 from gateway.kafka.cluster import Cluster
@@ -18,7 +19,7 @@ from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.proxy.produce.counted_writes import count_until_answered
 from gateway.proxy.produce.forwarder import Forwarder
-from gateway.proxy.produce.produce_plan import Part, ProducePlan, batches_of, record_count
+from gateway.proxy.produce.produce_plan import ProducePlan, batches_of, record_count
 from gateway.proxy.rules.write_quotas import WriteQuotas
 from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import LEASE_OVER, Session
@@ -31,6 +32,7 @@ from protocol.errors import ErrorCode, is_retriable
 from protocol.header import frame_response, response_body_offset
 from protocol.patch import with_produce_throttle
 from protocol.produce import (
+    Part,
     PartitionResult,
     ProduceRequestView,
     build_request_body,
@@ -66,6 +68,28 @@ class SourceWrites:
     loop: asyncio.AbstractEventLoop
 
 
+class SourceWrite(NamedTuple):
+    """What was sent to a source leader. `sent`: what `LeaderOrder` calls it. `as_is`: in the client's own bytes."""
+
+    leader: tuple[str, int]
+    version: int
+    parts: Sequence[Part]
+    topics: Sequence[str]
+    sent: int
+    as_is: bool
+
+
+def count_against_quota(writes: SourceWrites, session: Session, exchange: Exchange, size: int, acks: int) -> None:
+    """Of who writes: it is answered as ever, told how long to be quiet, and not read so long."""
+    seconds = writes.quotas.spend(session.principal or session.host, size, writes.clock())
+    if not seconds:
+        return
+    session.throttle(seconds)
+    if acks != 0:
+        told_ms = ceil(seconds * 1000)
+        exchange.edit = lambda response: with_produce_throttle(exchange.api_version, response, told_ms)
+
+
 class ForwardedProduce:
     """The state of one forwarded request: what is still to come, and the results so far."""
 
@@ -93,7 +117,8 @@ class ForwardedProduce:
         """Send all parts. `connections` has one for every (link, leader) of the plan; `refused` are answered as is."""
         plan = self._plan
         if plan.source:
-            self._count()
+            size = sum(part.end - part.start for parts in plan.source.values() for part in parts)
+            count_against_quota(self._writes, self._session, self._exchange, size, self._view.acks)
         self._results.extend(refused)
         self._pending = len(plan.source) + bool(plan.target)
         whole = len(plan.source) == 1 and not plan.target and not refused
@@ -105,18 +130,6 @@ class ForwardedProduce:
             self._exchange.drop()
         if not self._pending:
             self._finish()
-
-    def _count(self) -> None:
-        """Against the quota of who writes: it is answered as ever, told how long to be quiet, and not read so long."""
-        session, exchange = self._session, self._exchange
-        size = sum(part.end - part.start for parts in self._plan.source.values() for part in parts)
-        seconds = self._writes.quotas.spend(session.principal or session.host, size, self._writes.clock())
-        if not seconds:
-            return
-        session.throttle(seconds)
-        if self._view.acks != 0:
-            told_ms = ceil(seconds * 1000)
-            exchange.edit = lambda response: with_produce_throttle(exchange.api_version, response, told_ms)
 
     def _send_source(self, connection: Connection, key: tuple[str, int], parts: list[Part], *, whole: bool) -> None:
         version = min(self._exchange.api_version, connection.version(_PRODUCE))
@@ -135,33 +148,36 @@ class ForwardedProduce:
                 pieces = (body,)
         else:
             pieces = self._build(version, parts, source_names=True)
-        writes = self._writes
-        forwarder = writes.forwarder
-        forwarder.begin(topics)
+        self._writes.forwarder.begin(topics)
         produced = self._produce_of_transaction()
-        order = self._session.order
-        sent = order.sent(key, parts)
+        write = SourceWrite(key, version, parts, topics, self._session.order.sent(key, parts), as_is)
 
         def answered(body: memoryview | None) -> None:
+            if body is not None:
+                self._session.context.wires.collect_until(connection.after_responses)
             produced()
-            known = body is not None and writes.lease_valid()
-            forwarder.end(topics, unknown=not known)
-            if body is None:
-                writes.unanswered(self._body, parts)
-                self._session.close("source connection lost: the outcome of a produce is unknown")
-                return
-            if not known:
-                self._session.close(LEASE_OVER)
-                return
-            self._source_answered(body, version, key[0], parts, as_is=as_is)
-            order.ended(sent)
+            self.answered(write, body)
 
         connection.send(_PRODUCE, version, pieces, answered)
 
-    def _source_answered(self, body: memoryview, version: int, link: str, parts: list[Part], *, as_is: bool) -> None:
-        results = scan_response(body, version)
+    def answered(self, write: SourceWrite, body: memoryview | None) -> None:
+        """What the source said of a write; None: its connection was lost before."""
+        known = body is not None and self._writes.lease_valid()
+        self._writes.forwarder.end(write.topics, unknown=not known)
+        if body is None:
+            self._writes.unanswered(self._body, write.parts)
+            self._session.close("source connection lost: the outcome of a produce is unknown")
+            return
+        if not known:
+            self._session.close(LEASE_OVER)
+            return
+        self._take_results(write, body)
+        self._session.order.ended(write.sent)
+
+    def _take_results(self, write: SourceWrite, body: memoryview) -> None:
+        results = scan_response(body, write.version)
         clean = True
-        writes = self._writes
+        writes, parts = self._writes, write.parts
         names = {self._plan.routes[part.topic].source_topic: part.topic for part in parts}
         counts = {(part.topic, part.partition): record_count(self._body[part.start : part.end]) for part in parts}
         for result in results:
@@ -171,7 +187,7 @@ class ForwardedProduce:
                 if is_retriable(result.error_code):
                     self._refused(parts, topic, result.partition)
                 if result.error_code in _MOVED:
-                    writes.sources[link].invalidate(result.topic)
+                    writes.sources[write.leader[0]].invalidate(result.topic)
             else:
                 writes.on_forwarded(
                     topic, result.partition, result.base_offset, counts.get((topic, result.partition), 0)
@@ -180,12 +196,12 @@ class ForwardedProduce:
         waits = [r for r in self._results if not r.error_code and self._acked_by_both(r.topic)]
         if waits and self._view.acks != 0:
             self._await_mirror(waits, counts)
-        elif as_is and clean and self._view.acks != 0:
+        elif write.as_is and clean and self._view.acks != 0:
             self._exchange.reply(body)
         else:
             self._part_done()
 
-    def _refused(self, parts: list[Part], topic: str, partition: int) -> None:
+    def _refused(self, parts: Sequence[Part], topic: str, partition: int) -> None:
         session = self._session
         failed = [part for part in parts if part.topic == topic and part.partition == partition]
         session.pipeline.refused(batches_of(self._body, failed), self._writes.clock())

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute
 from gateway.mirror.partition.rules.producer_table import by_producer, retry_of
-from gateway.proxy.produce.produce_plan import Part, ProducePlan
+from gateway.proxy.produce.produce_plan import ProducePlan
 from gateway.state.records import ProducerEntry
-from protocol.produce import PartitionResult
+from protocol.produce import Part, PartitionResult
 from protocol.wire import Buffer
 
 _Table = list[Mapping[int, tuple[ProducerEntry, ...]]]

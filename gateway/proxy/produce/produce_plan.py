@@ -5,27 +5,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
 from gateway.proxy.rules.pipeline_guard import Batch
 from gateway.proxy.rules.transactional_producers import TransactionalWrite
 from protocol.batch.stamp import stamp_of
-from protocol.produce import PartitionResult
+from protocol.produce import Part, PartitionResult
 from protocol.wire import Buffer
 
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 _BATCH_HEADER_BYTES = 61
 _FORWARD = WritePhase.FORWARD  # looked up once: an attribute of an enum costs as much as a call
-
-
-class Part(NamedTuple):
-    """One partition of a request: its records are `body[start:end]`."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
 
 
 @dataclass(slots=True)

@@ -50,7 +50,8 @@ class HeldRequests:
             self._waiting[reader] = unfinished
             self.paused += 1
             reader.pause_for_memory(True)
-        self._let_go()
+        if self._waiting:
+            self._let_go()
 
     def ended(self, reader: Reader) -> None:
         """The connection is closed."""

@@ -60,6 +60,10 @@ class LeaderOrder:
     def _forget(self) -> None:
         self._on_ended = None
 
+    def is_settled(self, link: str, view: object) -> bool:
+        """What is in flight to the link's source was found in order under this view: nothing overtakes it."""
+        return self._views.get(link) is view
+
     def overtakes(
         self,
         plan: Mapping[Leader, Sequence[InPartition]],

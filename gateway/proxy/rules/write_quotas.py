@@ -27,6 +27,11 @@ class WriteQuotas:
         self._levels: dict[str, tuple[float, float]] = {}  # bytes in the bucket, and when
         self.throttled = 0
 
+    @property
+    def is_limited(self) -> bool:
+        """There is a limit."""
+        return self._rate > 0
+
     def spend(self, who: str, size: int, now: float) -> float:
         """So many bytes are sent for a principal. Returns for how many seconds it is to be quiet."""
         rate = self._rate

@@ -97,7 +97,7 @@ class Exchange:
 
     def reply(self, body: Buffer) -> None:
         """Answer with this response body; header and size are added."""
-        self.session.answer(self, frame_response(self.api_key, self.api_version, self.correlation_id, bytes(body)))
+        self.session.answer(self, frame_response(self.api_key, self.api_version, self.correlation_id, body))
 
     def reply_framed(self, response: Buffer) -> None:
         """Answer with a response that has its size and header already."""

@@ -159,7 +159,7 @@ class FromClient(Session):
 
     def begin(self, api_key: int, api_version: int, correlation_id: int, size: int, head: memoryview) -> bool | None:
         """A request's header: decide between passing its bytes on and collecting it."""
-        if not is_supported(api_key, api_version) and api_key != _API_VERSIONS:
+        if api_key << 16 | api_version not in SUPPORTED and api_key != _API_VERSIONS:
             raise StreamError(f"api key {api_key} version {api_version} is not supported")
         if not self.login.accepted and not self.login.takes(api_key, size):
             return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
-from gateway.proxy.produce.produce_plan import Part
 from gateway.proxy.rules.transactional_ids import ProducerIdentity
 from gateway.proxy.rules.transactional_producers import TransactionalWrite
 from gateway.proxy.session.exchange import Exchange
@@ -20,6 +19,7 @@ from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
 from protocol.batch.stamp import stamp_of
 from protocol.errors import ErrorCode
+from protocol.produce import Part
 
 
 def concerns(placements: TopicPlacements, routing: Routing, parts: Sequence[Part]) -> bool:

@@ -126,6 +126,7 @@ class SourceConnection:
         self.sent: list[tuple[int, int, bytes]] = []
         self.waiting: list[Any] = []
         self.write_paused = False
+        self.after: list[Any] = []
 
     def version(self, key: int, cap: int | None = None) -> int:
         return 11
@@ -137,7 +138,18 @@ class SourceConnection:
         self.waiting.append(on_response)
 
     def answer(self, body: bytes | None) -> None:
-        self.waiting.pop(0)(None if body is None else memoryview(body))
+        self.answer_together(body)
+
+    def answer_together(self, *bodies: bytes | None) -> None:
+        """Answers that come with one read."""
+        for body in bodies:
+            self.waiting.pop(0)(None if body is None else memoryview(body))
+        after, self.after = self.after, []
+        for callback in after:
+            callback()
+
+    def after_responses(self, callback: Any) -> None:
+        self.after.append(callback)
 
 
 class View:

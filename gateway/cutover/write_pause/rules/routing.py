@@ -54,6 +54,13 @@ class TopicRoute:
             any(self.producers) or self.failback_epoch or self.counted
         )
 
+    @property
+    def is_plain(self) -> bool:
+        """True when a Produce goes to the source as it is: under the same name, with nothing to be looked up first."""
+        return (
+            self.source_topic == self.mirror_topic and self.by_clients and not (self.producers or self.failback_epoch)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Routing:

@@ -5,6 +5,7 @@ import struct
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -372,3 +373,22 @@ async def test_who_sends_on_while_a_connection_retires_is_answered_too(connect: 
 
     assert len(got) == 4
     assert None not in got
+
+
+async def test_what_is_to_be_done_after_a_burst_is_done_once_all_of_it_is_told() -> None:
+    connection = Connection("h", 1, quick("h:1"), asyncio.get_running_loop())
+    connection.connection_made(MagicMock())
+    told: list[str] = []
+    for number in range(3):
+
+        def answered(_: memoryview | None, number: int = number) -> None:
+            if not number:
+                connection.after_responses(lambda: told.append("after"))
+            told.append(str(number))
+
+        connection.send(METADATA, 8, (ASK,), answered)
+    burst = b"".join(struct.pack(">ii", 4, number) for number in range(3))
+    connection.get_buffer(-1)[: len(burst)] = burst
+    connection.buffer_updated(len(burst))
+    assert told == ["0", "1", "2", "after"]
+    connection.close()

@@ -8,9 +8,9 @@ import pytest
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase
 from gateway.proxy.produce.mirrored_retries import MirroredRetries
-from gateway.proxy.produce.produce_plan import Part, ProducePlan
+from gateway.proxy.produce.produce_plan import ProducePlan
 from gateway.state.records import ProducerEntry
-from protocol.produce import PartitionResult
+from protocol.produce import Part, PartitionResult
 from tests.support.mirror.batches import make_batch
 from tests.unit.proxy.handlers.test_produce import route
 

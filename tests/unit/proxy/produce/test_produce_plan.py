@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
-from gateway.proxy.produce.produce_plan import Part, plan_produce
+from gateway.proxy.produce.produce_plan import plan_produce
+from protocol.produce import Part
 from tests.support.control.pausing import in_phase
 
 
