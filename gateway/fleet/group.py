@@ -23,6 +23,7 @@ from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.kafka.connection.pool import Lane
 from gateway.kafka.routed import on_coordinator
 from gateway.transport.host import boot_clock
+from gateway.transport.wakeups import together
 from protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 SESSION_MS = 6000  # the shortest that a stock broker takes (group.min.session.timeout.ms)
@@ -154,7 +155,7 @@ class FleetGroup:
         if self.state.phase is MembershipPhase.HEARTBEAT:
             self._again.clear()
             try:
-                async with asyncio.timeout(self._pause_s()):
+                async with asyncio.timeout(together(self._pause_s(), asyncio.get_running_loop().time())):
                     await self._again.wait()
             except TimeoutError:
                 return

@@ -19,6 +19,7 @@ from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.transport.background import kept_running
+from gateway.transport.wakeups import together
 
 _MEASURED_EVERY: Final = 10  # heartbeats: what is measured is measured once a second
 _ALONE_S: Final = 1.0  # between two looks while there is nobody to send heartbeats to, unless somebody comes
@@ -186,7 +187,7 @@ class FleetHeartbeats:
                 await asyncio.sleep(HEARTBEAT_S)
             else:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_ALONE_S):
+                    async with asyncio.timeout(together(_ALONE_S, asyncio.get_running_loop().time())):
                         await self._company.wait()
 
     def heartbeat(self) -> None:

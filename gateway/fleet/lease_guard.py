@@ -10,6 +10,7 @@ import structlog
 
 from gateway.fleet.rules.leases import WriteLease
 from gateway.kafka.cluster import Cluster
+from gateway.transport.wakeups import together
 
 _LOOK_S: Final = 0.5
 _LOOK_WHILE_VALID_S: Final = 1.0
@@ -55,4 +56,5 @@ class LeaseGuard:
             elif left and not self._was:
                 _log.info("the write lease is valid", left_s=round(left, 1))
             self._was = left > 0
-            await asyncio.sleep(min(left, _LOOK_WHILE_VALID_S) if left else _LOOK_S)
+            while_valid = together(_LOOK_WHILE_VALID_S, asyncio.get_running_loop().time())
+            await asyncio.sleep(min(left, while_valid) if left else _LOOK_S)

@@ -34,6 +34,7 @@ from gateway.state.store import StoreError
 from gateway.transport.background import Background
 
 _TICK_S = 0.5
+_IDLE_S = 1.0  # without a link
 _PARALLEL = 4
 _NOT_OURS_S = 60.0  # how long a group that reads nothing mirrored is not asked about again
 _RETENTION_S = 600.0  # how long the target's offsets.retention.minutes is believed
@@ -75,7 +76,8 @@ class OffsetSync:
 
     def start(self) -> None:
         """Begin to sync the links that ask for it."""
-        self._background.every(_TICK_S, self.run_due, "offset sync")
+        links = self._store.links
+        self._background.every(lambda: _TICK_S if links else _IDLE_S, self.run_due, "offset sync")
 
     async def run_due(self) -> None:
         """Begin a round of each link whose interval is over and whose last round has ended."""

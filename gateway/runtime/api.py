@@ -30,6 +30,7 @@ from gateway.proxy.rules.admission import address_of
 from gateway.runtime.api_credentials import LOCAL, ApiCredentials
 from gateway.runtime.api_tls import TlsAcceptor
 from gateway.runtime.server_tls import renewed_context
+from gateway.transport.wakeups import together
 
 _TICK_S: Final = 1.0  # the Date header counts seconds
 GRACE_S: Final = 3  # uvicorn takes whole seconds
@@ -168,7 +169,7 @@ class _Server(uvicorn.Server):
         """uvicorn's own wakes up ten times a second to see whether it should end."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_TICK_S):
+                async with asyncio.timeout(together(_TICK_S, asyncio.get_running_loop().time())):
                     await self.ending.wait()
 
     @contextlib.contextmanager

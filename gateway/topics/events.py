@@ -27,6 +27,7 @@ from gateway.state.records import LostRecords, MirrorError, MirrorMode, MirrorRe
 from gateway.state.store import StoreError
 from gateway.topics.status import Measure
 from gateway.transport.background import Background
+from gateway.transport.wakeups import together
 
 _TICK_S = 1.0
 _TOGETHER = 64  # mirrors in one write
@@ -125,7 +126,7 @@ class EngineEvents:
         while True:
             with suppress(TimeoutError):
                 # Not wait_for: in 3.11 it loses a cancellation that comes together with the event.
-                async with asyncio.timeout(_TICK_S):
+                async with asyncio.timeout(together(_TICK_S, asyncio.get_running_loop().time())):
                     await self._news.wait()
             self._look_at_refused()
             if self._news.is_set() or self._settled_at != self._store.applied:

@@ -8,6 +8,8 @@ from typing import Any
 
 import structlog
 
+from gateway.transport.wakeups import together
+
 _log = structlog.get_logger("lockgate.control")
 AGAIN_S = 1.0
 deaths: dict[str, int] = {}
@@ -49,12 +51,14 @@ class Background:
             task.exception()  # taken: asyncio would else complain of one that nobody awaited
 
     def every(self, seconds: float | Callable[[], float], work: Callable[[], Awaitable[None]], name: str) -> None:
-        """Run `work` again and again, `seconds` after its last end. A failure is logged, not final."""
+        """Run `work` again and again, `seconds` after its last end, as far as `together` lets it. A failure is logged,
+        not final."""
         pause = seconds if callable(seconds) else lambda: seconds
 
         async def loop() -> None:
+            clock = asyncio.get_running_loop().time
             while True:
-                await asyncio.sleep(pause())
+                await asyncio.sleep(together(pause(), clock()))
                 await _guarded(work(), name)
 
         self.spawn(loop(), name)

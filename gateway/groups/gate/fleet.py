@@ -22,6 +22,7 @@ from gateway.groups.gate.rules.gates import GateStatus, GroupGates, Identity, Wa
 from gateway.kafka.connection.errors import NetError
 from gateway.state.views import StateViews
 from gateway.transport.background import kept_running
+from gateway.transport.wakeups import together
 
 FIRST_REQUEST = "first_request"
 WAITERS = "waiters"
@@ -118,9 +119,10 @@ class FleetGates:
     async def _tell_waiters(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_REFRESH_S):
+                async with asyncio.timeout(together(_REFRESH_S, asyncio.get_running_loop().time())):
                     await self._news.wait()
-            await asyncio.sleep(_GATHER_S)
+            if self._news.is_set():
+                await asyncio.sleep(_GATHER_S)
             self._news.clear()
             waiting = self._gates.waiting_here()
             if self._is_leading() or not (waiting or self._said):

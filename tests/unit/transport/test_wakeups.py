@@ -1,0 +1,58 @@
+"""Pauses end together, and none is longer than it was."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.transport.background import Background
+from gateway.transport.wakeups import STEP_S, together
+from tests.support.models.virtual_time import VirtualTimeLoop
+
+
+@given(st.floats(0.001, 600), st.floats(0, 1e7))
+def test_a_pause_is_hardly_longer_and_less_than_a_step_shorter(seconds: float, now: float) -> None:
+    pause = together(seconds, now)
+    assert seconds - STEP_S < pause + 0.0001 <= seconds + 0.0052
+
+
+@given(st.floats(1, 600), st.floats(0, 1e6))
+def test_it_ends_at_a_step(seconds: float, now: float) -> None:
+    end = now + together(seconds, now)
+    assert abs(end / STEP_S - round(end / STEP_S)) < 0.001
+
+
+def test_a_timer_that_goes_off_early_makes_the_next_pause_no_shorter() -> None:
+    assert round(together(1.0, 99.999), 6) == 1.001
+
+
+def test_short_pauses_stay_as_they_are() -> None:
+    assert together(0.2, 7.77) == 0.2
+
+
+def test_looks_of_one_pace_end_up_at_one_time_however_they_began() -> None:
+    loop = VirtualTimeLoop()
+    looked: list[tuple[str, float]] = []
+
+    async def story() -> None:
+        background, over = Background(), asyncio.Event()
+
+        def begin(name: str) -> None:
+            async def look() -> None:
+                looked.append((name, loop.time()))
+
+            background.every(1.0, look, name)
+
+        for number in range(5):
+            loop.call_later(0.07 * number, begin, str(number))
+        loop.call_later(3.0, looked.clear)
+        loop.call_later(13.0, over.set)
+        await over.wait()
+        await background.close()
+
+    loop.run_until_complete(story())
+    loop.close()
+    assert len({round(at, 3) for _, at in looked}) <= 11
+    assert len(looked) >= 45
