@@ -15,7 +15,11 @@ from protocol.errors import MalformedFrame
 from protocol.wire import INT16, INT32, Buffer, parser, read_uvarint, skip_tags, string_reader
 
 _FLEXIBLE = FLEXIBLE_FROM[ApiKey.PRODUCE]
-_COUNT_LENGTH = Struct(">ih")
+_FLEXIBLE_PLAIN = Struct(">BBhiBB").unpack_from
+"""Behind the client id: tagged fields and transactional id, both empty; acks, timeout; topics, length of the first."""
+_CLASSIC_PLAIN = Struct(">hhiih").unpack_from
+"""Behind the client id: transactional id, null; acks, timeout; topics, length of the first."""
+_ANSWERED = (-1, 1)  # acks
 _INT16 = INT16.unpack_from
 _TOPIC_ID = Struct("16s").unpack_from
 _TWO_BYTES = Struct("BB").unpack_from
@@ -44,42 +48,33 @@ def transactional_id_end(body: Buffer, version: int) -> int:
     return 2 + max(int(size), 0)
 
 
-def plain_acks(frame: Buffer, version: int, at: int = 12) -> int | None:
-    """`acks` of a Produce request as a client sends it outside of a transaction; None when it takes a closer look.
+def plain_topic(frame: Buffer, version: int, at: int = 12) -> str | None:
+    """The topic of a Produce request that is answered, has one topic, and is outside of a transaction; None when it
+    takes a closer look, or is cut off.
 
     Args:
         frame: the request, may be cut off.
         at: where the length of its client id is: 12 with the 4-byte size before it, 8 without.
     """
     try:
-        (size,) = INT16.unpack_from(frame, at)
-        at += 2 + max(size, 0)
-        if version >= _FLEXIBLE:
-            if size < -1 or frame[at] or frame[at + 1]:  # tagged fields of the header, transactional id
-                return None
-        elif size < -1 or frame[at] != 0xFF:
+        (size,) = _INT16(frame, at)
+        if size < -1:
             return None
-        acks: int = INT16.unpack_from(frame, at + 2)[0]
-    except (IndexError, StructError):
-        return None
-    return acks
-
-
-def only_topic(frame: Buffer, version: int, at: int = 12) -> str | None:
-    """The topic of a Produce request that has `plain_acks` and one topic; None when it has more, or is cut off."""
-    try:
-        (size,) = INT16.unpack_from(frame, at)
-        at += 2 + max(size, 0) + 2 + 6  # tagged fields and transactional id, or the latter alone; acks, timeout
+        at += 2 + size if size > 0 else 2
         if version >= _FLEXIBLE:
-            count, at = read_uvarint(frame, at)
-            length, at = read_uvarint(frame, at)
-            count, length = count - 1, length - 1
+            tags, transactional_id, acks, _, topics, length = _FLEXIBLE_PLAIN(frame, at)
+            at += 10
+            if length >= 0x80:
+                length, at = read_uvarint(frame, at - 1)
+            length, is_plain = length - 1, topics == 2 and not (tags or transactional_id)
         else:
-            count, length = _COUNT_LENGTH.unpack_from(frame, at)
-            at += _COUNT_LENGTH.size
-        if count != 1 or length <= 0 or at + length > len(frame):
+            transactional_id, acks, _, topics, length = _CLASSIC_PLAIN(frame, at)
+            at += 14
+            is_plain = topics == 1 and transactional_id == -1
+        end = at + length
+        if not is_plain or acks not in _ANSWERED or length <= 0 or end > len(frame):
             return None
-        return str(frame[at : at + length], "utf-8")
+        return str(frame[at:end], "utf-8")
     except (IndexError, StructError, UnicodeDecodeError, MalformedFrame):
         return None
 

@@ -18,7 +18,7 @@ from gateway.transport.wire import SPLICE_BYTES
 from protocol.apis import APIS, ApiKey, is_supported
 from protocol.errors import ProtocolError
 from protocol.header import peek_request_header
-from protocol.peek import acks_without, fetches_others, only_topic, plain_acks
+from protocol.peek import acks_without, fetches_others, plain_topic
 from protocol.wire import Buffer
 
 _log = structlog.get_logger("lockgate.proxy")
@@ -187,14 +187,9 @@ class FromClient(Session):
 
     def _is_plain(self, api_key: int, api_version: int, head: Buffer, at: int) -> bool:
         """A Produce of one topic that is none of the mirror's, outside of a transaction: it need not be collected."""
-        if (
-            api_key != _PRODUCE
-            or self.target_down
-            or self.pipeline
-            or plain_acks(head, api_version, at) not in _ANSWERED
-        ):
+        if api_key != _PRODUCE or self.target_down or self.pipeline:
             return False
-        topic = only_topic(head, api_version, at)
+        topic = plain_topic(head, api_version, at)
         if topic is None or is_own(topic):
             return False
         return self.context.routing.current.passes(topic) and self.context.passes_writes()

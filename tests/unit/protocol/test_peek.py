@@ -13,7 +13,7 @@ from protocol.fetch import FetchPartition
 from protocol.fetch import build_request_body as build_fetch
 from protocol.header import frame_request
 from protocol.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest, JoinGroupRequest, OffsetCommitRequest
-from protocol.peek import acks_without, fetches_others, first_string, only_topic, plain_acks
+from protocol.peek import acks_without, fetches_others, first_string, plain_topic
 from protocol.produce import build_request_body, scan_request
 from tests.unit.protocol import oracle
 
@@ -48,22 +48,21 @@ def test_null() -> None:
 def test_the_topic_of_a_plain_produce(version: int, topic: str, client_id: str | None) -> None:
     body = b"".join(build_request_body(version, None, -1, 1000, {topic: [(3, b"records" * 9)]}))
     frame = frame_request(ApiKey.PRODUCE, version, 7, client_id, body)
-    assert (plain_acks(frame, version), only_topic(frame, version)) == (-1, topic)
-    assert (plain_acks(frame[4:], version, 8), only_topic(frame[4:], version, 8)) == (-1, topic)
-    for cut in range(14, len(frame)):
-        assert plain_acks(frame[:cut], version) in (None, -1)
-        assert only_topic(frame[:cut], version) in (None, topic)
+    assert plain_topic(frame, version) == topic
+    assert plain_topic(frame[4:], version, 8) == topic
+    for cut in range(len(frame)):
+        assert plain_topic(frame[:cut], version) in (None, topic)
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, 11])
 def test_a_produce_that_is_not_plain(version: int) -> None:
     two = b"".join(build_request_body(version, None, 1, 1000, {"a": [(0, b"r")], "b": [(0, b"r")]}))
     none = b"".join(build_request_body(version, None, 1, 1000, {}))
-    for body in (two, none):
-        frame = frame_request(ApiKey.PRODUCE, version, 7, "me", body)
-        assert (plain_acks(frame, version), only_topic(frame, version)) == (1, None)
+    unanswered = b"".join(build_request_body(version, None, 0, 1000, {"a": [(0, b"r")]}))
     transactional = b"".join(build_request_body(version, "tx", -1, 1000, {"a": [(0, b"r")]}))
-    assert plain_acks(frame_request(ApiKey.PRODUCE, version, 7, "me", transactional), version) is None
+    nameless = b"".join(build_request_body(version, None, 1, 1000, {"": [(0, b"r")]}))
+    for body in (two, none, unanswered, transactional, nameless):
+        assert plain_topic(frame_request(ApiKey.PRODUCE, version, 7, "me", body), version) is None
 
 
 OWN = b"__own"
