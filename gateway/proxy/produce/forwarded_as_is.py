@@ -8,10 +8,12 @@ a dozen objects wait with each request. What is not answered plainly takes the l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable, TopicRoute
 from gateway.cutover.write_pause.rules.write_pause import WritePhase
+from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.connection import Connection
 from gateway.proxy.produce.after_cutover import AfterCutover
 from gateway.proxy.produce.authorization import is_known_to_write
@@ -29,7 +31,7 @@ from gateway.proxy.session.session import Session
 from gateway.proxy.session.stats import ProxyStats
 from gateway.state.ack import Ack
 from protocol.apis import ApiKey
-from protocol.produce import ProduceRequestView, scan_response
+from protocol.produce import Part, ProduceRequestView, scan_response
 
 LANES: Final = tuple(f"produce-{index}" for index in range(8))
 """Connections per source broker; a client keeps to one, so that its requests stay in order."""
@@ -62,10 +64,8 @@ class ForwardsAsIs:
         source = writes.sources.get(route.link)
         if source is None or route.pause.goes(writes.lease_valid()) is not _FORWARD:
             return False
-        leader = source.leader(topic, parts[0].partition)
-        if leader is None or any(
-            part.topic != topic or source.leader(topic, part.partition) != leader for part in parts[1:]
-        ):
+        leader = source.leader(topic, parts[0].partition) if len(parts) == 1 else _leader_of_all(source, parts)
+        if leader is None:
             return False
         if not (
             session.order.is_settled(route.link, source.view)
@@ -88,6 +88,13 @@ class ForwardsAsIs:
             session.stall()
             connection.when_writable(session.resume)
         return True
+
+
+def _leader_of_all(source: Cluster, parts: Sequence[Part]) -> int | None:
+    """Who leads the parts; None: not one broker, not one topic, or it is not known."""
+    topic = parts[0].topic
+    leaders = {source.leader(topic, part.partition) if part.topic == topic else None for part in parts}
+    return leaders.pop() if len(leaders) == 1 else None
 
 
 class _Write:
