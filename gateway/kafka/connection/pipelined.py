@@ -14,6 +14,7 @@ from typing import Self, cast
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import ConnectionClosed, RequestTimedOut
 from gateway.kafka.connection.pipeline import OnResponse, Pipeline
+from gateway.transport.event_loop_io import EventLoopIO
 from gateway.transport.inbound import InboundFrames
 from gateway.transport.sockets import connect_reason, forget_unsent, tune
 from protocol.apis import api_name
@@ -23,6 +24,7 @@ from protocol.wire import Buffer
 _log = logging.getLogger(__name__)
 
 _JOIN_BYTES = 8 * 1024  # below this one copy is cheaper than one more buffer to write
+_JOIN_COLLECTED_BYTES = 64 * 1024  # the same for many small ones
 _WRITE_HIGH_WATER = 1024 * 1024
 _OVERDUE_GRACE_S = 0.1  # after a stall of our own loop the answer may be in the socket, unread
 
@@ -50,6 +52,7 @@ class PipelinedConnection(asyncio.BufferedProtocol):
         self._paused = False
         self._writable: list[Callable[[], None]] = []
         self._after: list[Callable[[], None]] = []
+        self._collected: list[Buffer] | None = None  # leaves in one go; None: what is sent leaves at once
 
     @property
     def closed(self) -> bool:
@@ -75,6 +78,22 @@ class PipelinedConnection(asyncio.BufferedProtocol):
         """
         self._after.append(callback)
 
+    def collect_in(self, event_loop_io: EventLoopIO) -> None:
+        """What is sent from now on leaves with all that is collected there: a burst takes one system call."""
+        if self._collected is None and event_loop_io.collecting:
+            self._collected = []
+            event_loop_io.dirty.append(self)
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        pieces, self._collected = self._collected, None
+        if not pieces or self._transport is None or self.close_reason:
+            return
+        if sum(map(len, pieces)) <= _JOIN_COLLECTED_BYTES:
+            self._transport.write(b"".join(pieces))
+        else:
+            self._transport.writelines(pieces)
+
     def send_now(
         self,
         key: int,
@@ -93,7 +112,9 @@ class PipelinedConnection(asyncio.BufferedProtocol):
             total += len(piece)
         deadline = self._loop.time() + (self._timeout_s if timeout_s is None else timeout_s)
         head = self._pipeline.head(key, version, total, on_response if expect_response else None, deadline)
-        if total <= _JOIN_BYTES:
+        if self._collected is not None:
+            self._collected += (head, *pieces)
+        elif total <= _JOIN_BYTES:
             transport.write(b"".join((head, *pieces)))
         else:
             transport.writelines((head, *pieces))

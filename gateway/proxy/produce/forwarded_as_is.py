@@ -83,6 +83,7 @@ class ForwardsAsIs:
         writes.forwarder.begin((topic,))
         key = route.link, leader
         write = _Write(writes, session, exchange, view, route, key, session.order.sent(key, parts), connection)
+        connection.collect_in(session.context.wires)
         connection.send(_PRODUCE, exchange.api_version, (exchange.body,), write)
         if connection.write_paused:
             session.stall()

@@ -158,6 +158,7 @@ class ForwardedProduce:
             produced()
             self.answered(write, body)
 
+        connection.collect_in(self._session.context.wires)
         connection.send(_PRODUCE, version, pieces, answered)
 
     def answered(self, write: SourceWrite, body: memoryview | None) -> None:

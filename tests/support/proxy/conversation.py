@@ -148,6 +148,9 @@ class SourceConnection:
         for callback in after:
             callback()
 
+    def collect_in(self, event_loop_io: Any) -> None:
+        pass
+
     def after_responses(self, callback: Any) -> None:
         self.after.append(callback)
 

@@ -11,8 +11,10 @@ import pytest
 
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import ClusterUnavailable, ConnectionClosed, RequestTimedOut, UnsupportedVersion
+from gateway.transport.event_loop_io import EventLoopIO
 from protocol.apis import ApiKey
 from protocol.codec import encode_body, encode_response
+from protocol.framing import FrameReader
 from protocol.messages import MetadataRequest, MetadataResponse
 from tests.support.brokers.quick_clusters import OpenConnection, quick
 from tests.support.fakes.fake_broker import HANG_UP, SILENCE, FakeBroker, Request
@@ -392,3 +394,43 @@ async def test_what_is_to_be_done_after_a_burst_is_done_once_all_of_it_is_told()
     connection.buffer_updated(len(burst))
     assert told == ["0", "1", "2", "after"]
     connection.close()
+
+
+@pytest.mark.parametrize("size", [100, 100_000])
+async def test_what_is_collected_leaves_in_one_go_and_in_order(size: int) -> None:
+    connection, transport = Connection("h", 1, quick("h:1"), asyncio.get_running_loop()), MagicMock()
+    connection.connection_made(transport)
+    written = bytearray()
+    transport.write = written.extend
+    transport.writelines = lambda pieces: written.extend(b"".join(pieces))
+    event_loop_io = EventLoopIO(asyncio.get_running_loop())
+    connection.collect_in(event_loop_io)
+    connection.send(METADATA, 8, (b"first",), lambda _: None)
+    first, before = bytes(written), len(written)
+    assert first.endswith(b"first")  # nobody collects: at once
+    event_loop_io.collect()
+    for number in range(3):
+        connection.collect_in(event_loop_io)
+        connection.send(METADATA, 8, (bytes([number]) * size,), lambda _: None)
+    assert len(written) == before
+    event_loop_io.flush()
+    frames = FrameReader(1 << 20).feed(bytes(written))
+    assert [bytes(frame[-1:]) for frame in frames] == [b"t", b"\0", b"\1", b"\2"]
+    connection.send(METADATA, 8, (b"last",), lambda _: None)
+    assert written.endswith(b"last")
+    connection.close()
+
+
+async def test_what_is_collected_does_not_leave_after_the_connection_was_closed() -> None:
+    connection, transport = Connection("h", 1, quick("h:1"), asyncio.get_running_loop()), MagicMock()
+    connection.connection_made(transport)
+    event_loop_io = EventLoopIO(asyncio.get_running_loop())
+    event_loop_io.collect()
+    connection.collect_in(event_loop_io)
+    told: list[memoryview | None] = []
+    connection.send(METADATA, 8, (b"late",), told.append)
+    connection.close()
+    event_loop_io.flush()
+    assert told == [None]
+    assert not transport.write.called
+    assert not transport.writelines.called
