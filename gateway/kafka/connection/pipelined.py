@@ -36,12 +36,14 @@ class PipelinedConnection(asyncio.BufferedProtocol):
         on_closed: called once each with this connection, after it is closed and every request in flight has got
             its None.
         close_reason: why it closed; empty while open.
+        in_burst: several responses have come with the one that is told of now.
     """
 
     def __init__(self, host: str, port: int, config: ClusterConfig, loop: asyncio.AbstractEventLoop) -> None:
         self.host, self.port = host, port
         self.on_closed: list[Callable[[Self], None]] = []
         self.close_reason = ""
+        self.in_burst = False
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._inbound = InboundFrames(config.max_response_bytes)
@@ -195,7 +197,9 @@ class PipelinedConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Hand every response that is whole now to its callback."""
         try:
-            for frame in self._inbound.advance(nbytes):
+            frames = self._inbound.advance(nbytes)
+            self.in_burst = len(frames) > 1
+            for frame in frames:
                 on_response, body = self._pipeline.take(frame)
                 try:
                     on_response(body)

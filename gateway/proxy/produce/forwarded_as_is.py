@@ -133,7 +133,8 @@ class _Write:
             if result.error_code:
                 self._answered(body)
                 return
-        self._session.context.wires.collect_until(self._connection.after_responses)
+        if self._connection.in_burst:
+            self._session.context.wires.collect_until(self._connection.after_responses)
         topic, request = route.mirror_topic, exchange.body
         writes.forwarder.end((topic,), unknown=False)
         counts = {part.partition: record_count(request[part.start : part.end]) for part in self._view.parts}
@@ -147,6 +148,6 @@ class _Write:
         exchange, route, parts = self._exchange, self._route, self._view.parts
         plan = ProducePlan(source={self._leader: list(parts)}, routes={route.mirror_topic: route})
         write = SourceWrite(self._leader, exchange.api_version, parts, (route.mirror_topic,), self._sent, as_is=True)
-        if body is not None:
+        if body is not None and self._connection.in_burst:
             self._session.context.wires.collect_until(self._connection.after_responses)
         ForwardedProduce(self._writes, self._session, exchange, self._view, plan).answered(write, body)

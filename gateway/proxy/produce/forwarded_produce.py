@@ -153,7 +153,7 @@ class ForwardedProduce:
         write = SourceWrite(key, version, parts, topics, self._session.order.sent(key, parts), as_is)
 
         def answered(body: memoryview | None) -> None:
-            if body is not None:
+            if body is not None and connection.in_burst:
                 self._session.context.wires.collect_until(connection.after_responses)
             produced()
             self.answered(write, body)

@@ -127,6 +127,7 @@ class SourceConnection:
         self.waiting: list[Any] = []
         self.write_paused = False
         self.after: list[Any] = []
+        self.in_burst = False
 
     def version(self, key: int, cap: int | None = None) -> int:
         return 11
@@ -142,6 +143,7 @@ class SourceConnection:
 
     def answer_together(self, *bodies: bytes | None) -> None:
         """Answers that come with one read."""
+        self.in_burst = len(bodies) > 1
         for body in bodies:
             self.waiting.pop(0)(None if body is None else memoryview(body))
         after, self.after = self.after, []
