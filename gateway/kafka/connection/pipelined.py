@@ -24,7 +24,6 @@ from protocol.wire import Buffer
 _log = logging.getLogger(__name__)
 
 _JOIN_BYTES = 8 * 1024  # below this one copy is cheaper than one more buffer to write
-_JOIN_COLLECTED_BYTES = 64 * 1024  # the same for many small ones
 _WRITE_HIGH_WATER = 1024 * 1024
 _OVERDUE_GRACE_S = 0.1  # after a stall of our own loop the answer may be in the socket, unread
 
@@ -81,7 +80,10 @@ class PipelinedConnection(asyncio.BufferedProtocol):
         self._after.append(callback)
 
     def collect_in(self, event_loop_io: EventLoopIO) -> None:
-        """What is sent from now on leaves with all that is collected there: a burst takes one system call."""
+        """What is sent from now on leaves with all that is collected there: a burst takes one system call.
+
+        Small requests alone, so that `write_paused` says of the large ones at once that there are too many.
+        """
         if self._collected is None and event_loop_io.collecting:
             self._collected = []
             event_loop_io.dirty.append(self)
@@ -91,10 +93,7 @@ class PipelinedConnection(asyncio.BufferedProtocol):
         pieces, self._collected = self._collected, None
         if not pieces or self._transport is None or self.close_reason:
             return
-        if sum(map(len, pieces)) <= _JOIN_COLLECTED_BYTES:
-            self._transport.write(b"".join(pieces))
-        else:
-            self._transport.writelines(pieces)
+        self._transport.write(b"".join(pieces))
 
     def send_now(
         self,
@@ -114,8 +113,12 @@ class PipelinedConnection(asyncio.BufferedProtocol):
             total += len(piece)
         deadline = self._loop.time() + (self._timeout_s if timeout_s is None else timeout_s)
         head = self._pipeline.head(key, version, total, on_response if expect_response else None, deadline)
-        if self._collected is not None:
+        if self._collected is not None and total <= _JOIN_BYTES:
             self._collected += (head, *pieces)
+        elif self._collected:  # what came before leaves before
+            self._collected += (head, *pieces)
+            collected, self._collected = self._collected, []
+            transport.writelines(collected)
         elif total <= _JOIN_BYTES:
             transport.write(b"".join((head, *pieces)))
         else:

@@ -396,28 +396,38 @@ async def test_what_is_to_be_done_after_a_burst_is_done_once_all_of_it_is_told()
     connection.close()
 
 
-@pytest.mark.parametrize("size", [100, 100_000])
-async def test_what_is_collected_leaves_in_one_go_and_in_order(size: int) -> None:
+async def test_small_requests_that_are_collected_leave_in_one_go_and_all_in_order() -> None:
     connection, transport = Connection("h", 1, quick("h:1"), asyncio.get_running_loop()), MagicMock()
     connection.connection_made(transport)
-    written = bytearray()
-    transport.write = written.extend
-    transport.writelines = lambda pieces: written.extend(b"".join(pieces))
+    writes: list[bytes] = []
+    transport.write = writes.append
+    transport.writelines = lambda pieces: writes.append(b"".join(pieces))
     event_loop_io = EventLoopIO(asyncio.get_running_loop())
-    connection.collect_in(event_loop_io)
-    connection.send(METADATA, 8, (b"first",), lambda _: None)
-    first, before = bytes(written), len(written)
-    assert first.endswith(b"first")  # nobody collects: at once
-    event_loop_io.collect()
-    for number in range(3):
+
+    def send(name: bytes, size: int = 100) -> None:
         connection.collect_in(event_loop_io)
-        connection.send(METADATA, 8, (bytes([number]) * size,), lambda _: None)
-    assert len(written) == before
+        connection.send(METADATA, 8, (name * size,), lambda _: None)
+
+    def left() -> list[bytes]:
+        frames = FrameReader(1 << 20).feed(b"".join(writes))
+        return [bytes(frame[-1:]) for frame in frames]
+
+    send(b"a")
+    assert left() == [b"a"]  # nobody collects: at once
+    event_loop_io.collect()
+    send(b"b")
+    send(b"c")
+    assert left() == [b"a"]
+    send(b"d", 100_000)  # a large one leaves at once, behind what came before
+    assert left() == [b"a", b"b", b"c", b"d"]
+    send(b"e")
+    send(b"f")
+    assert left() == [b"a", b"b", b"c", b"d"]
     event_loop_io.flush()
-    frames = FrameReader(1 << 20).feed(bytes(written))
-    assert [bytes(frame[-1:]) for frame in frames] == [b"t", b"\0", b"\1", b"\2"]
-    connection.send(METADATA, 8, (b"last",), lambda _: None)
-    assert written.endswith(b"last")
+    assert left() == [b"a", b"b", b"c", b"d", b"e", b"f"]
+    assert len(writes) == 3
+    send(b"g")
+    assert left()[-1] == b"g"
     connection.close()
 
 
