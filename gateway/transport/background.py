@@ -51,15 +51,16 @@ class Background:
             task.exception()  # taken: asyncio would else complain of one that nobody awaited
 
     def every(self, seconds: float | Callable[[], float], work: Callable[[], Awaitable[None]], name: str) -> None:
-        """Run `work` again and again, `seconds` after its last end, as far as `together` lets it. A failure is logged,
-        not final."""
+        """Run `work` again and again, first after `seconds`, then so long after its last end as `together` lets it. A
+        failure is logged, not final."""
         pause = seconds if callable(seconds) else lambda: seconds
 
         async def loop() -> None:
             clock = asyncio.get_running_loop().time
+            await asyncio.sleep(pause())
             while True:
-                await asyncio.sleep(together(pause(), clock()))
                 await _guarded(work(), name)
+                await asyncio.sleep(together(pause(), clock()))
 
         self.spawn(loop(), name)
 
