@@ -117,10 +117,10 @@ class FleetMirrors:
         """A heartbeat came. For `Peers`."""
         self._heartbeats.heard(gateway, said)
 
-    async def quiet(self, topic: str) -> None:
-        """Of a topic that is `paused`: mirror nothing of it here, and wait until no append is in flight.
+    async def quiet(self, topics: Collection[str]) -> None:
+        """Of topics that are `paused`: mirror nothing of them here, and wait until no append is in flight.
 
-        The leader mirrors it, and stops that itself.
+        The leader mirrors them, and stops that itself.
 
         Raises:
             StillAppending: some were not answered.
@@ -128,9 +128,10 @@ class FleetMirrors:
         if self.leader == self._name:
             return
         self.decide()
-        link, _ = self._mirrors.get(topic, ("", ""))
-        if not await self._engine.quiet([(link, topic)]):
-            raise StillAppending(f"appends to '{topic}' are still unanswered")
+        keys = [(self._mirrors[topic][0], topic) for topic in topics if topic in self._mirrors]
+        if not await self._engine.quiet(keys):
+            more = f" or to {len(topics) - 1} other topics" if len(topics) > 1 else ""
+            raise StillAppending(f"appends to '{next(iter(topics))}'{more} are still unanswered")
 
     async def leave(self) -> None:
         """Hand everything over to the others; at most LEAVE_S, then it is stopped."""

@@ -3,16 +3,23 @@
 `MirrorCutover.promoted_with` holds names. A group's begins with `group/`, which no topic's does: Kafka allows no slash
 there. A gateway of a version that knows of no groups in a set takes such a name for a topic that is not there, so for
 it the set is never whole: should it lead, it gives the promote up, and cuts over no half of it.
+
+Each record of a set names all of it; of n topics that would be n times n names. So from `NAMED` topics on there is one
+name for all of them, which says how many they are: `set/…/5000` (`topics_as`). It is no topic's either, so an older
+version takes such a set for one that is not whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gateway.state.records import MirrorRecord, MirrorState
 
 GROUP: Final = "group/"
+SET: Final = "set/"
+NAMED: Final = 64
+"""Topics of a set that are named one by one: some 0.2 MB of records in all."""
 
 
 def name_of(group: str) -> str:
@@ -25,9 +32,26 @@ def groups_among(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name.removeprefix(GROUP) for name in names if name.startswith(GROUP))
 
 
-def topics_among(names: Iterable[str]) -> tuple[str, ...]:
-    """All that is not a group."""
-    return tuple(name for name in names if not name.startswith(GROUP))
+def topics_as(mirrors: Sequence[MirrorRecord]) -> tuple[str, ...]:
+    """How records name the topics of their set. No two sets have one name: a mirror's pause epoch only rises.
+
+    Args:
+        mirrors: of the set, with the epochs under which they are to be paused.
+    """
+    if len(mirrors) <= NAMED:
+        return tuple(mirror.mirror_topic for mirror in mirrors)
+    first = min(mirrors, key=lambda mirror: mirror.mirror_id)
+    return (f"{SET}{first.mirror_id}.{first.cutover.pause_epoch}/{len(mirrors)}",)
+
+
+def missing_of(names: Sequence[str], pending: Sequence[str]) -> tuple[str, ...]:
+    """What of a set is not among the topics that are being promoted as that set: names, or how many where they have one
+    name for all."""
+    there = frozenset(pending)
+    found = [name for name in names if not name.startswith((GROUP, SET)) and name not in there]
+    counts = (name.rpartition("/")[2] for name in names if name.startswith(SET))
+    found += [f"all but {len(there)} of {count} topics" for count in counts if count != str(len(there))]
+    return tuple(found)
 
 
 def groups_of(mirror: MirrorRecord) -> tuple[str, ...]:

@@ -126,7 +126,8 @@ class Gatherer:
         if self._memory.paused_at is None and not self._memory.gave_up and not self.all_stopped():
             lags = await self._lags()
         gateways = frozenset(self._tools.pauses)
-        facts = [self._facts(record, gateways, lags.get(record.mirror_topic)) for record in self.records()]
+        pauses = tuple(self._tools.pauses.values()) if self._memory.paused_at is not None else ()
+        facts = [self._facts(record, gateways, lags.get(record.mirror_topic), pauses) for record in self.records()]
         found = self._memory.snapshot(
             self._tools.clock(),
             gateways,
@@ -264,14 +265,17 @@ class Gatherer:
             return not any(record.is_reverse for record in self.records())
         return all(record.state is MirrorState.STOPPED for record in self.records())
 
-    def _facts(self, record: MirrorRecord, gateways: frozenset[str], lag: int | None) -> TopicObservations:
+    def _facts(
+        self, record: MirrorRecord, gateways: frozenset[str], lag: int | None, pauses: Sequence[PausesWrites]
+    ) -> TopicObservations:
+        """`pauses`: of the gateways, under the write pause."""
         phases = self._memory.phases(record, gateways)
         seen, as_seen = as_promote(record, phases) if self.is_failback else (record, phases)
-        blocked = (pauses.blocked_by(record.mirror_topic) for pauses in self._tools.pauses.values())
+        blocked = (each.blocked_by(record.mirror_topic) for each in pauses)
         return TopicObservations(
             record=seen,
             phases=as_seen,
             running_partitions=self._tools.engine.running_partitions(record),
             lag=lag,
-            blocked_by="; ".join(filter(None, blocked)) if self._memory.paused_at is not None else "",
+            blocked_by="; ".join(filter(None, blocked)),
         )

@@ -53,10 +53,9 @@ class PromotePause:
             self._pauses = tuple(self._pause_of(record, record.cutover.pause_epoch) for record in records)
             self._publisher.pause(self._pauses)  # all at once here; each is asked like the others' below
         asked = [
-            self._ask(gateway, asked, pause)
-            for pause in self._pauses
+            self._ask(gateway, asked, left)
             for gateway, asked in self._tools.pauses.items()
-            if not self._acknowledged(gateway, pause)
+            if (left := [pause for pause in self._pauses if not self._acknowledged(gateway, pause)])
         ]
         failures = [failure for failure in await asyncio.gather(*asked) if failure]
         if failures:
@@ -104,12 +103,14 @@ class PromotePause:
                 self._told.add(failure)
                 self._log.warning("a gateway did not acknowledge the pause", reason=failure)
 
-    async def _ask(self, gateway: str, asked: PausesWrites, pause: Pause) -> str:
-        """Ask one gateway; '' when it acknowledged, else why not."""
+    async def _ask(self, gateway: str, asked: PausesWrites, pauses: Sequence[Pause]) -> str:
+        """Ask one gateway for all of the set; '' when it acknowledged, else why not."""
         try:
             async with asyncio.timeout(max(0.0, self.left_s())):
-                ack = await asked.drain(pause)
+                acks = await asked.drain_all(pauses)
         except (TimeoutError, OSError, NetError) as exc:
             return f"{gateway}: {str(exc) or 'no answer in time'}"
-        self._memory.acknowledged(replace(ack, gateway=gateway), self._tools.clock())
+        now = self._tools.clock()
+        for ack in acks:
+            self._memory.acknowledged(replace(ack, gateway=gateway), now)
         return ""

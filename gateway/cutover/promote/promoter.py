@@ -32,7 +32,7 @@ from gateway.operations.upstream import require_origins
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, WrongState, transition
 from gateway.state.producer_ids import MAX_FAILBACK_EPOCH
-from gateway.state.promote_sets import groups_among, topics_among
+from gateway.state.promote_sets import groups_among, missing_of
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.transport.background import Background
 
@@ -183,9 +183,9 @@ class TopicPromoter:
         interrupted = [mirror for mirror in self._store.mirrors.values() if _interrupted(mirror)]
         for link, names in sorted({_set_of(mirror) for mirror in interrupted}):
             left = tuple(mirror.mirror_topic for mirror in interrupted if _set_of(mirror) == (link, names))
-            pending = set(left)
-            gone = [name for name in topics_among(names) if name not in pending]
-            reason = f"mirror topic '{gone[0]}' of its set is not being promoted any more" if gone else ""
+            gone = missing_of(names, left)
+            what = f"mirror topic '{gone[0]}'" if gone and " " not in gone[0] else "".join(gone[:1])
+            reason = f"{what} of its set is not being promoted any more" if gone else ""
             reason = _REHEARSAL_INTERRUPTED if REHEARSAL in gone else reason
             going_on = self._resume(link, left, reason, groups_among(names))
             self._background.spawn(going_on, f"resume promote {link} {','.join(left)}")

@@ -28,7 +28,7 @@ from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.operations.running_mirrors import run_as
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, apply
-from gateway.state.promote_sets import name_of
+from gateway.state.promote_sets import name_of, topics_as
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.state.transition_errors import with_error
@@ -103,7 +103,7 @@ class PromoteRun:
         self.rehearsed: PauseRehearsed | None = None
         forced = operation is MirrorOperation.FORCE_PROMOTE
         self._gather = Gatherer(tools, link, topics, self._memory, groups=groups, forced=forced)
-        self._names = (*self._topics, *map(name_of, groups))
+        self._group_names = tuple(map(name_of, groups))
         self._pause = PromotePause(tools, link, topics, self._memory)
         self._leaving = ""
         self._log = _log.bind(link=link, topics=list(topics))
@@ -238,7 +238,10 @@ class PromoteRun:
     async def _mark_pending(self, _: PromoteStep) -> None:
         async with self._tools.locks.hold(*(f"mirror/{topic}" for topic in self._topics)):
             old = self._gather.records()
-            new = [self._pending(record) for record in old]
+            epochs = self._tools.publisher.next_epoch
+            marked = [replace(one, cutover=replace(one.cutover, pause_epoch=epochs(one))) for one in old]
+            names = (*topics_as(marked), *((REHEARSAL,) if self._memory.rehearses else self._group_names))
+            new = [self._pending(record, names) for record in marked]
             try:
                 await self._store.put(*new, guard=lambda: self._require_as_seen(old))
             except ProducerFenced:
@@ -256,13 +259,11 @@ class PromoteRun:
             self._memory.marked(record.mirror_topic, record.cutover.pause_epoch)
         self._log.info("mirror state", new=MirrorState.PENDING_STOPPED.value)
 
-    def _pending(self, record: MirrorRecord) -> MirrorRecord:
-        """The record with the next epoch. One that is PENDING_STOPPED already stays of its set."""
-        cutover = replace(record.cutover, pause_epoch=self._tools.publisher.next_epoch(record))
+    def _pending(self, record: MirrorRecord, names: tuple[str, ...]) -> MirrorRecord:
+        """Of a record with the next epoch. One that is PENDING_STOPPED already stays of its set."""
         if record.state is MirrorState.PENDING_STOPPED:
-            return replace(record, cutover=cutover)
-        promoted_with = (*self._topics, REHEARSAL) if self._memory.rehearses else self._names
-        cutover = replace(cutover, promoted_with=promoted_with, then_reverse=self._then_reverse)
+            return record
+        cutover = replace(record.cutover, promoted_with=names, then_reverse=self._then_reverse)
         return apply(self._operation, record, self._tools.records.now_ms(), cutover=cutover)
 
     def _require_as_seen(self, old: Sequence[MirrorRecord]) -> None:

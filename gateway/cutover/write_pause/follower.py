@@ -6,11 +6,20 @@ more to the topic itself, unless it leads.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from gateway.cutover.write_pause.interface import InFlight, PauseAck, Stall
-from gateway.cutover.write_pause.leader import CUT, DRAIN, PAUSE, RESUME, STALLS
+from gateway.cutover.write_pause.leader import (
+    CUT,
+    DRAIN,
+    DRAIN_ALL,
+    PAUSE,
+    RESUME,
+    RESUME_ALL,
+    STALLS,
+    encode_acks,
+)
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.write_pause import Pause, WritePause
 from gateway.kafka.connection.errors import NetError
@@ -26,7 +35,7 @@ class PauseAnswers:
     Args:
         name: this gateway's.
         in_flight: what this gateway's clients have written.
-        quiet: wait until this gateway appends nothing to a paused topic any more (`FleetMirrors.quiet`).
+        quiet: wait until this gateway appends nothing to paused topics any more (`FleetMirrors.quiet`).
         changed: called when a pause has ended by command (`FleetMirrors.records_changed`).
     """
 
@@ -35,7 +44,7 @@ class PauseAnswers:
         name: str,
         publisher: RoutingPublisher,
         in_flight: InFlight,
-        quiet: Callable[[str], Awaitable[None]],
+        quiet: Callable[[Collection[str]], Awaitable[None]],
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._name = name
@@ -46,8 +55,10 @@ class PauseAnswers:
         self.handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]] = {
             PAUSE: self._asked_to_pause,
             DRAIN: self._asked_to_drain,
+            DRAIN_ALL: self._asked_to_drain_all,
             CUT: self._asked_to_cut,
             RESUME: self._asked_to_resume,
+            RESUME_ALL: self._asked_to_resume_all,
             STALLS: self._asked_for_stalls,
         }
 
@@ -64,21 +75,38 @@ class PauseAnswers:
 
     async def pause(self, pause: Pause) -> None:
         """See `PausesWrites`. Raises PauseRefused."""
-        topic = self._begin(pause)
-        await self._quiet(pause.topic)
+        (topic,) = self._begin([pause])
+        await self._quiet([pause.topic])
         _require_in_force(topic, pause)
 
     async def drain(self, pause: Pause) -> PauseAck:
         """See `PausesWrites`. Raises PauseRefused."""
-        topic = self._begin(pause)
-        unknown = await self._in_flight.drain(pause.topic)
-        await self._quiet(pause.topic)
-        _require_in_force(topic, pause)
-        return PauseAck(self._name, pause.topic, pause.epoch, unknown, topic.phase, self._publisher.groups_of(pause))
+        (ack,) = await self.drain_all([pause])
+        return ack
+
+    async def drain_all(self, pauses: Sequence[Pause]) -> Sequence[PauseAck]:
+        """See `PausesWrites`. Raises PauseRefused."""
+        begun = self._begin(pauses)
+        names = [pause.topic for pause in pauses]
+        unknown = await self._in_flight.drain_all(names)
+        await self._quiet(names)
+        for topic, pause in zip(begun, pauses, strict=True):
+            _require_in_force(topic, pause)
+        return [
+            PauseAck(
+                self._name,
+                pause.topic,
+                pause.epoch,
+                unknown[pause.topic],
+                topic.phase,
+                self._publisher.groups_of(pause),
+            )
+            for topic, pause in zip(begun, pauses, strict=True)
+        ]
 
     async def cut(self, pause: Pause) -> None:
         """See `interface.PausesWrites`. Raises PauseRefused."""
-        self._begin(pause)
+        self._begin([pause])
         self._in_flight.cut(pause.topic)
 
     async def stalls(self, pause: Pause) -> Sequence[Stall]:
@@ -89,17 +117,21 @@ class PauseAnswers:
         """See `PausesWrites`."""
         return self._in_flight.blocked_by(topic)
 
-    def _begin(self, pause: Pause) -> WritePause:
-        begun = self._publisher.pause([pause])
-        topic = self._publisher.pauses.get(pause.topic)
-        if topic is None:
-            raise PauseRefused(f"mirror topic '{pause.topic}' is not known here yet")
-        if not begun:
-            raise PauseRefused(
-                f"the pause of '{pause.topic}' with epoch {pause.epoch} of term {pause.term} is over here; "
-                f"epoch {topic.newest[1]} of term {topic.term} is known"
-            )
-        return topic
+    def _begin(self, pauses: Sequence[Pause]) -> list[WritePause]:
+        """In one snapshot."""
+        begun = self._publisher.pause(pauses)
+        topics = []
+        for pause in pauses:
+            topic = self._publisher.pauses.get(pause.topic)
+            if topic is None:
+                raise PauseRefused(f"mirror topic '{pause.topic}' is not known here yet")
+            if not begun and not topic.is_in_force(pause.epoch, pause.term):
+                raise PauseRefused(
+                    f"the pause of '{pause.topic}' with epoch {pause.epoch} of term {pause.term} is over here; "
+                    f"epoch {topic.newest[1]} of term {topic.term} is known"
+                )
+            topics.append(topic)
+        return topics
 
     # -- over the channel ------------------------------------------------------------------------------------------
 
@@ -112,6 +144,9 @@ class PauseAnswers:
         found = {"epoch": ack.epoch, "unknown_outcomes": ack.unknown_outcomes, "phase": ack.phase.value}
         return {**found, "groups": sorted(ack.groups)} if ack.groups else found
 
+    async def _asked_to_drain_all(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return encode_acks(await self.drain_all(_pauses_of(body)))
+
     async def _asked_to_cut(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         await self.cut(_pause_of(body))
         return {}
@@ -121,12 +156,21 @@ class PauseAnswers:
         self._changed()
         return {}
 
+    async def _asked_to_resume_all(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._publisher.resume(_pauses_of(body))
+        self._changed()
+        return {}
+
     async def _asked_for_stalls(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"stalls": [list(each) for each in await self.stalls(_pause_of(body))]}
 
 
 def _pause_of(body: Mapping[str, Any]) -> Pause:
     return Pause(str(body["topic"]), int(body["epoch"]), int(body["term"]))
+
+
+def _pauses_of(body: Mapping[str, Any]) -> list[Pause]:
+    return [Pause(str(topic), int(epoch), int(term)) for topic, epoch, term in body["pauses"]]
 
 
 def _require_in_force(topic: WritePause, pause: Pause) -> None:

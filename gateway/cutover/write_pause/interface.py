@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -50,6 +50,13 @@ class PausesWrites(Protocol):
             NetError: it did not answer, or it was too late: the pause is over there.
         """
 
+    async def drain_all(self, pauses: Sequence[Pause]) -> Sequence[PauseAck]:
+        """As `drain`, of a set: its topics are asked for together, and all of them are acknowledged, or none.
+
+        Raises:
+            NetError: as `drain`, of any of them.
+        """
+
     async def cut(self, pause: Pause) -> None:
         """As `pause`, and whatever is in flight is not waited for any more: no answer to it reaches a client.
 
@@ -73,6 +80,9 @@ class InFlight(Protocol):
 
     async def drain(self, topic: str) -> int:
         """Wait until none of the topic's is, new ones being paused. Returns how many of late had no known outcome."""
+
+    async def drain_all(self, topics: Collection[str]) -> Mapping[str, int]:
+        """As `drain`, of each; what is asked of a cluster is asked once for all of them."""
 
     def cut(self, topic: str) -> None:
         """Give up what is in flight of the topic: its outcome is unknown."""

@@ -15,18 +15,22 @@ from gateway.cutover.write_pause.interface import PauseAck, PausesWrites, Stall
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.write_pause import Pause, WritePhase
 from gateway.fleet.peers.channel import PeerRefused
+from gateway.fleet.peers.wire import unknown_question
 from gateway.kafka.connection.errors import NetError
 
 PAUSE: Final = "pause"
 DRAIN: Final = "drain"
+DRAIN_ALL: Final = "drain_all"
 CUT: Final = "cut"
 RESUME: Final = "resume"
+RESUME_ALL: Final = "resume_all"
 STALLS: Final = "stalls"
 _DRAIN_S: Final = 600.0  # whoever asks has a shorter patience
 _PAUSE_S: Final = 3.0
 _RESUME_S: Final = 2.0
 _STALLS_S: Final = 2.0
 _AGAIN_S: Final = 0.5
+_TOPICS: Final = 5_000  # in one question: some 0.3 MB of the 8 that go to a peer
 _log = structlog.get_logger("lockgate.fleet")
 
 
@@ -48,6 +52,7 @@ class RemotePauses:
         self._peers = peers
         self.gateway = gateway
         self._blocked = blocked
+        self._asks_singly = False
 
     async def pause(self, pause: Pause) -> None:
         """New writes wait from here on, and it mirrors nothing of the topic any more.
@@ -64,13 +69,43 @@ class RemotePauses:
         groups = frozenset(str(group) for group in answer.get("groups", ()))  # an older gateway knows of none
         return PauseAck(self.gateway, pause.topic, int(answer["epoch"]), unknown, phase, groups)
 
+    async def drain_all(self, pauses: Sequence[Pause]) -> Sequence[PauseAck]:
+        """As `drain`, of all of these in one question, or some. Raises as `pause`."""
+        if len(pauses) == 1 or self._asks_singly:
+            return await asyncio.gather(*map(self.drain, pauses))
+        parts = (pauses[at : at + _TOPICS] for at in range(0, len(pauses), _TOPICS))
+        try:
+            found = await asyncio.gather(*map(self._drain_some, parts))
+        except PeerRefused as exc:
+            if not str(exc).endswith(unknown_question(DRAIN_ALL)):
+                raise
+            self._asks_singly = True  # a gateway of an older version
+            return await self.drain_all(pauses)
+        return [ack for part in found for ack in part]
+
+    async def _drain_some(self, pauses: Sequence[Pause]) -> Sequence[PauseAck]:
+        body = {"pauses": [list(each) for each in pauses]}
+        answer = await self._peers.ask(self.gateway, DRAIN_ALL, body, _DRAIN_S)
+        return decode_acks(self.gateway, answer)
+
     async def cut(self, pause: Pause) -> None:
         """As `pause`, and no answer to what it has in flight reaches a client any more. Raises as `pause`."""
         await self._peers.ask(self.gateway, CUT, pause._asdict(), _PAUSE_S)
 
-    async def resume(self, pause: Pause) -> None:
-        """Tell it that nothing came of the pause. Raises as `pause`."""
-        await self._peers.ask(self.gateway, RESUME, pause._asdict(), _RESUME_S)
+    async def resume(self, pauses: Sequence[Pause]) -> None:
+        """Tell it that nothing came of these pauses. Raises as `pause`."""
+        if len(pauses) == 1 or self._asks_singly:
+            await asyncio.gather(*(self._peers.ask(self.gateway, RESUME, each._asdict(), _RESUME_S) for each in pauses))
+            return
+        try:
+            for at in range(0, len(pauses), _TOPICS):
+                body = {"pauses": [list(each) for each in pauses[at : at + _TOPICS]]}
+                await self._peers.ask(self.gateway, RESUME_ALL, body, _RESUME_S)
+        except PeerRefused as exc:
+            if not str(exc).endswith(unknown_question(RESUME_ALL)):
+                raise
+            self._asks_singly = True  # a gateway of an older version
+            await self.resume(pauses)
 
     async def stalls(self, pause: Pause) -> Sequence[Stall]:
         """See `PausesWrites`. Raises as `pause`."""
@@ -81,6 +116,25 @@ class RemotePauses:
         """As it said in its last heartbeat; or that it did not answer yet."""
         held = self._blocked(self.gateway, topic)
         return f"gateway '{self.gateway}': {held}" if held else ""
+
+
+def encode_acks(acks: Sequence[PauseAck]) -> dict[str, Any]:
+    """Acknowledgements of a set, as JSON. Groups, which its topics have in common, are named once."""
+    groups = list(dict.fromkeys(ack.groups for ack in acks))
+    numbers = {each: number for number, each in enumerate(groups)}
+    return {
+        "groups": [sorted(each) for each in groups],
+        "acks": [[a.topic, a.epoch, a.unknown_outcomes, a.phase.value, numbers[a.groups]] for a in acks],
+    }
+
+
+def decode_acks(gateway: str, answer: Mapping[str, Any]) -> list[PauseAck]:
+    """What a gateway answered. Raises KeyError, IndexError, TypeError or ValueError when it is no such answer."""
+    groups = [frozenset(map(str, each)) for each in answer["groups"]]
+    return [
+        PauseAck(gateway, str(topic), int(epoch), int(unknown), WritePhase(phase), groups[number])
+        for topic, epoch, unknown, phase, number in answer["acks"]
+    ]
 
 
 class FleetPauses(Mapping[str, PausesWrites]):
@@ -141,24 +195,23 @@ class FleetPauses(Mapping[str, PausesWrites]):
 
     def _resumed(self, pauses: Sequence[Pause]) -> None:
         """Also who came in the meantime is told: its assignment has named the pause."""
-        for pause in pauses:
-            for gateway in frozenset(self) - {self._name}:
-                work = self._tell(self._other(gateway), pause)
-                task = asyncio.get_running_loop().create_task(work, name=f"resume {pause.topic}")
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+        for gateway in frozenset(self) - {self._name} if pauses else ():
+            work = self._tell(self._other(gateway), pauses)
+            task = asyncio.get_running_loop().create_task(work, name=f"resume {pauses[0].topic} at {gateway}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def _tell(self, other: RemotePauses, pause: Pause) -> None:
-        told = False
+    async def _tell(self, other: RemotePauses, pauses: Sequence[Pause]) -> None:
+        told, which = False, {"topic": pauses[0].topic, "topics": len(pauses)}
         while other.gateway in frozenset(self._required()):
             try:
-                await other.resume(pause)
+                await other.resume(pauses)
             except PeerRefused as exc:
-                _log.warning("the end of a pause was refused", topic=pause.topic, reason=str(exc))
+                _log.warning("the end of a pause was refused", **which, reason=str(exc))
                 return
             except NetError as exc:
                 if not told:
-                    _log.info("the end of a pause was not heard yet", topic=pause.topic, reason=str(exc))
+                    _log.info("the end of a pause was not heard yet", **which, reason=str(exc))
                 told = True
                 await asyncio.sleep(_AGAIN_S)
             else:

@@ -12,7 +12,16 @@ from typing import Any, Final
 
 from gateway.fleet.peers.certificates import Certificates
 from gateway.fleet.peers.dial import STREAM_BYTES, USER_TIMEOUT_S, peer_fingerprint, tls_reason
-from gateway.fleet.peers.wire import GREETING_BYTES, MalformedPeer, encode, proof, read, require_proof, text
+from gateway.fleet.peers.wire import (
+    GREETING_BYTES,
+    MalformedPeer,
+    encode,
+    proof,
+    read,
+    require_proof,
+    text,
+    unknown_question,
+)
 from gateway.kafka.connection.errors import NetError
 from gateway.transport.host import MACHINE, Host
 from gateway.transport.listening import Acceptor, listen
@@ -205,7 +214,7 @@ class PeerServer:
     async def _work(self, guest: _Guest, number: int, what: str, body: dict[str, Any]) -> None:
         handler = self._handlers.get(what)
         if handler is None:
-            guest.send({"answer": number, "refused": f"'{what}' is not known here"})
+            guest.send({"answer": number, "refused": unknown_question(what)})
             return
         try:
             answer = encode({"answer": number, "body": await handler({**body, "from": guest.name})})

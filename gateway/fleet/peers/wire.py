@@ -67,6 +67,11 @@ async def read(reader: asyncio.StreamReader, limit: int = FRAME_BYTES) -> dict[s
     return message
 
 
+def unknown_question(what: str) -> str:
+    """How a gateway refuses a question that its version does not know."""
+    return f"'{what}' is not known here"
+
+
 def proof(secret: str, *said: str) -> str:
     """What only who knows the secret can say about these words."""
     words = "\0".join(f"{len(word)}:{word}" for word in said)

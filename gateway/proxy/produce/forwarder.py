@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gateway.cutover.write_pause.interface import Stall
@@ -63,9 +63,16 @@ class Forwarder:
 
         Transactions that are open go on, to their end.
         """
+        return (await self.drain_all([topic]))[topic]
+
+    async def drain_all(self, topics: Collection[str]) -> Mapping[str, int]:
+        """See `InFlight`. As `drain`."""
+        if self.transactions is not None:
+            await self.transactions.adopt(topics)
+        return {topic: await self._drain_adopted(topic) for topic in topics}
+
+    async def _drain_adopted(self, topic: str) -> int:
         transactions = self.transactions
-        if transactions is not None:
-            await transactions.adopt(topic)
         while self.in_flight(topic) or (transactions is not None and transactions.blocking(topic)):
             if self.in_flight(topic):
                 waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 
 import structlog
 
 from gateway.kafka.connection.errors import NetError
-from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, id_at
+from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, TransactionSide, id_at
 from gateway.proxy.rules.transactional_producers import TransactionalProducer
 from gateway.proxy.transactions.coordinators import Lost, Refused, SeenTransaction, Unseen
 from gateway.proxy.transactions.group_sides import OFFSETS
@@ -28,30 +28,40 @@ class TransactionPauses:
         self._placements = placements
         self._clock = clock
 
-    async def adopt(self, topic: str) -> None:
-        """Learn of transactions that were begun through another process and may have the topic: a pause waits for them.
+    async def adopt(self, topics: Iterable[str]) -> None:
+        """Learn of transactions that were begun through another process and may have one of the topics: a pause waits
+        for them. Each cluster is asked once.
 
         Those of producers that do not use the gateway are none of its own.
         """
-        with suppress(NetError, Refused, Lost):
-            side = self._placements.paused_at(topic)
-            if side is None or not (unended := await self._coordinators.unended(side)):
-                return
-            for record in await self._transactions.all_kept():
-                name = record.transactional_id
-                at = (each for each in (OWN, *record.sides) if each.cluster == side.cluster)
-                mine = any(id_at(name, each) in unended for each in at)
-                if not mine:
-                    continue
-                known = self._transactions.known(name, record.client)
-                if known is None:
-                    async with self._transactions.lock(name):
-                        await self._transactions.identify(name, record.client)
-                elif known.open is None and self._placements.groups_with(topic):
-                    # Begun through a gateway that is gone, perhaps, with a group's offsets and no topic: what the
-                    # leader asks of coordinators goes by topics.
-                    async with self._transactions.lock(name):
-                        await self._transactions.look_again(known)
+        sides: dict[TransactionSide, bool] = {}  # whether groups change sides with a topic of it
+        for topic in topics:
+            with suppress(Refused):
+                side = self._placements.paused_at(topic)
+                if side is not None:
+                    sides[side] = sides.get(side, False) or bool(self._placements.groups_with(topic))
+        for side, moves_groups in sides.items():
+            with suppress(NetError, Refused, Lost):
+                await self._adopt_at(side, moves_groups=moves_groups)
+
+    async def _adopt_at(self, side: TransactionSide, *, moves_groups: bool) -> None:
+        if not (unended := await self._coordinators.unended(side)):
+            return
+        for record in await self._transactions.all_kept():
+            name = record.transactional_id
+            at = (each for each in (OWN, *record.sides) if each.cluster == side.cluster)
+            mine = any(id_at(name, each) in unended for each in at)
+            if not mine:
+                continue
+            known = self._transactions.known(name, record.client)
+            if known is None:
+                async with self._transactions.lock(name):
+                    await self._transactions.identify(name, record.client)
+            elif known.open is None and moves_groups:
+                # Begun through a gateway that is gone, perhaps, with a group's offsets and no topic: what the
+                # leader asks of coordinators goes by topics.
+                async with self._transactions.lock(name):
+                    await self._transactions.look_again(known)
 
     def blocking(self, topic: str) -> list[TransactionalProducer]:
         """The producers that a pause of the topic must wait for."""

@@ -92,6 +92,9 @@ class FakeForwarder:
         groups = frozenset() if self.older else self.plane.parts.publisher.groups_of(pause)
         return PauseAck("any", pause.topic, pause.epoch, self.unknown, phase, groups)
 
+    async def drain_all(self, pauses: Sequence[Pause]) -> Sequence[PauseAck]:
+        return [await self.drain(pause) for pause in pauses]
+
     async def stalls(self, pause: Pause) -> Sequence[Stall]:
         if self.mute:
             raise NetError("it does not know")

@@ -289,7 +289,7 @@ async def test_what_was_forwarded_is_told_to_whoever_mirrors_it(fleet: Fleet) ->
 
 async def test_under_a_write_pause_a_gateway_mirrors_nothing_of_the_topic(fleet: Fleet) -> None:
     fleet["b"].mirrors.paused = lambda: ["t"]
-    await fleet["b"].mirrors.quiet("t")
+    await fleet["b"].mirrors.quiet(["t"])
     assert fleet["b"].engine.owned == parts()
     fleet["b"].mirrors.paused = tuple
     fleet["b"].mirrors.records_changed()
@@ -299,7 +299,7 @@ async def test_under_a_write_pause_a_gateway_mirrors_nothing_of_the_topic(fleet:
 async def test_a_write_pause_is_not_acknowledged_over_an_append_that_was_not_answered(fleet: Fleet) -> None:
     fleet["b"].engine.busy = True
     with pytest.raises(StillAppending):
-        await fleet["b"].mirrors.quiet("t")
+        await fleet["b"].mirrors.quiet(["t"])
 
 
 async def test_what_a_job_copies_is_left_alone_by_all(fleet: Fleet) -> None:

@@ -112,11 +112,11 @@ def routing_of(
 
 def moved_with(groups: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
     """Group -> mirror topics, of mirror topic -> groups."""
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, list[str]] = {}
     for topic, names in groups.items():
         for group in names:
-            found[group] = (*found.get(group, ()), topic)
-    return found
+            found.setdefault(group, []).append(topic)
+    return {group: tuple(topics) for group, topics in found.items()}
 
 
 Subscriber = Callable[[Routing, Collection[str]], None]

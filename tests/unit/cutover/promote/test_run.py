@@ -139,6 +139,29 @@ async def test_a_set_that_is_not_whole_any_more_is_given_up(scene: TopicScene, g
         await wait_until_async(lambda: scene.plane.state("payments") is MirrorState.STOPPED, 5, what="STOPPED")
 
 
+async def test_a_set_with_one_name_for_its_topics_is_one_again_or_given_up(
+    scene: TopicScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.state.promote_sets.NAMED", 1)
+    await scene.mirror("payments")
+    scene.ends.down = True
+    promote = asyncio.create_task(scene.promote("orders", "payments"))
+    await wait_until_async(lambda: scene.record.state is MirrorState.PENDING_STOPPED, 5, what="PENDING_STOPPED")
+    (name,) = scene.record.cutover.promoted_with
+    assert scene.plane.store.mirrors["l", "payments"].cutover.promoted_with == (name,)
+    with pytest.raises(Conflict, match="connection refused"):
+        await promote
+    scene.ends.down = False
+    await _interrupted_set(scene, "orders", of=(name,))
+    scene.promoter.resume()
+    await wait_until_async(lambda: scene.record.state is MirrorState.ACTIVE, 5, what="ACTIVE")
+    assert "all but 1 of 2 topics of its set is not being promoted any more" in scene.record.error_message
+    await _interrupted_set(scene, "orders", "payments", of=(name,))
+    scene.promoter.resume()
+    await wait_until_async(lambda: scene.record.state is MirrorState.STOPPED, 5, what="STOPPED")
+    assert scene.plane.state("payments") is MirrorState.STOPPED
+
+
 async def test_the_records_of_a_set_say_so(scene: TopicScene) -> None:
     await scene.mirror("payments")
     scene.ends.down = True

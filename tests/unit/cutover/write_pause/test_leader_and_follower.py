@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from gateway.cutover.write_pause.follower import PauseAnswers, PauseRefused
-from gateway.cutover.write_pause.leader import FleetPauses
+from gateway.cutover.write_pause.interface import PauseAck
+from gateway.cutover.write_pause.leader import FleetPauses, decode_acks, encode_acks
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
 from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.fleet.peers.channel import PeerRefused, PeerUnavailable
+from gateway.fleet.peers.wire import unknown_question
 from gateway.proxy.produce.forwarder import Forwarder
 from gateway.state.codec import key_of
 from gateway.state.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart
@@ -40,8 +44,8 @@ class Gateway:
         self.answers = PauseAnswers(name, self.publisher, self.forwarder, self._quiet)
         self.reads(RECORD)
 
-    async def _quiet(self, topic: str) -> None:
-        self.quieted.append(topic)
+    async def _quiet(self, topics: Collection[str]) -> None:
+        self.quieted.extend(topics)
 
     def reads(self, record: MirrorRecord) -> None:
         self.store.apply([(key_of(each), each) for each in (LINK, record)], self.store.applied + 1)
@@ -357,3 +361,65 @@ async def test_a_gateway_says_which_groups_it_holds_once_it_has_read_that_they_c
     gateway.reads(changed(RECORD, pause_epoch=1, state=MirrorState.STOPPED))
     assert not gateway.routing.current.holding("a/b")
     assert not gateway.routing.current.moved_with
+
+
+async def test_a_set_is_asked_for_in_one_question(fleet: Fleet) -> None:
+    asked = _counted(fleet)
+    names = _with_topics(fleet, 3)
+    pauses = [Pause(name, 1, 0) for name in names]
+    acks = await fleet.pauses["two"].drain_all(pauses)
+    assert [(ack.topic, ack.epoch, ack.phase) for ack in acks] == [(name, 1, WritePhase.PAUSED) for name in names]
+    assert {ack.gateway for ack in acks} == {"two"}
+    assert asked == ["drain_all"]
+    leader = fleet.gateways["one"].publisher
+    leader.pause(pauses)
+    leader.resume(pauses)
+    await wait_until_async(lambda: asked.count("resume_all") == 2, 5.0)
+    assert set(asked[1:]) == {"resume_all"}
+    assert fleet.gateways["two"].routing.current.topics[names[0]].phase is WritePhase.FORWARD
+
+
+async def test_a_gateway_of_an_older_version_is_asked_for_one_topic_after_the_other(fleet: Fleet) -> None:
+    asked = _counted(fleet, unknown=("drain_all", "resume_all"))
+    pauses = [Pause(name, 1, 0) for name in _with_topics(fleet, 3)]
+    acks = await fleet.pauses["two"].drain_all(pauses)
+    assert sorted(ack.topic for ack in acks) == sorted(pause.topic for pause in pauses)
+    assert asked == ["drain_all", "drain", "drain", "drain"]
+
+
+async def test_a_set_is_acknowledged_as_a_whole_or_not(fleet: Fleet) -> None:
+    pauses = [Pause(name, 1, 0) for name in _with_topics(fleet, 2)]
+    with pytest.raises(PeerRefused, match="'gone' is not known here yet"):
+        await fleet.pauses["two"].drain_all([*pauses, Pause("gone", 1, 0)])
+
+
+def test_groups_of_a_set_are_named_once() -> None:
+    groups = frozenset({"a", "b"})
+    acks = [PauseAck("two", f"t{n}", 1, n, WritePhase.PAUSED, groups if n else frozenset()) for n in range(50)]
+    body = encode_acks(acks)
+    assert len(body["groups"]) == 2
+    assert decode_acks("two", json.loads(json.dumps(body))) == acks
+
+
+def _with_topics(fleet: Fleet, count: int) -> list[str]:
+    """So many mirrors that every gateway has read."""
+    names = [f"t{number}" for number in range(count)]
+    for gateway in fleet.gateways.values():
+        for name in names:
+            gateway.reads(replace(RECORD, mirror_topic=name, source_topic=name))
+    return names
+
+
+def _counted(fleet: Fleet, unknown: Sequence[str] = ()) -> list[str]:
+    """What gateways are asked, and refuse where their version does not know it."""
+    asked: list[str] = []
+    ask = fleet.ask
+
+    async def counted(peer: str, what: str, body: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
+        asked.append(what)
+        if what in unknown:
+            raise PeerRefused(f"gateway '{peer}': {unknown_question(what)}")
+        return await ask(peer, what, body, timeout_s)
+
+    fleet.ask = counted  # type: ignore[method-assign]
+    return asked

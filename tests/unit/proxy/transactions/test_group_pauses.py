@@ -100,7 +100,7 @@ async def test_one_that_is_known_by_its_coordinator_only_may_have_any_group(lab:
     lab.seen("Ongoing", "__consumer_offsets-7")
     lab.coordinators.open = frozenset({"tx"})
     lab.route(WritePhase.PAUSED)
-    await lab.pauses.adopt("a")
+    await lab.pauses.adopt(["a"])
     assert "'tx'" in lab.pauses.blocked_by("a")
 
 
@@ -112,5 +112,5 @@ async def test_one_that_a_gateway_which_is_gone_has_begun_is_found_although_its_
     lab.coordinators.open = frozenset({"tx"})
     lab.route(WritePhase.PAUSED)
     assert not lab.pauses.blocking("a")
-    await lab.pauses.adopt("a")
+    await lab.pauses.adopt(["a"])
     assert "'tx'" in lab.pauses.blocked_by("a")

@@ -235,7 +235,7 @@ async def test_a_write_pause_finds_what_a_process_before_has_left_open(lab: Lab)
     lab.seen("Ongoing", "on-source-a")
     lab.coordinators.open = frozenset({"tx", "of-somebody-else"})
     lab.route(WritePhase.PAUSED)
-    await lab.pauses.adopt("a")
+    await lab.pauses.adopt(["a"])
     assert "'tx'" in lab.pauses.blocked_by("a")
 
 
