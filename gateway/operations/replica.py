@@ -13,7 +13,7 @@ import structlog
 
 from gateway.errors import ControlError
 from gateway.mirror.interface import MirrorEngine
-from gateway.operations.running_mirrors import run_by_records, run_links_by_records
+from gateway.operations.running_mirrors import run_by_records, run_links_by_records, run_topics_by_records
 from gateway.operations.sources import Sources
 from gateway.state.records import LinkRecord, MirrorRecord
 from gateway.state.views import StateViews
@@ -30,6 +30,8 @@ class Replica:
         self._store = store
         self._sources = sources
         self._engine = engine
+        self._changes = store.mirror_changes()
+        self._looks_at_all = True  # what runs was not, or may not be, brought in line before
         self._active = True
         self._busy = asyncio.Lock()
         self._news = asyncio.Event()
@@ -51,6 +53,7 @@ class Replica:
     def go_on(self) -> None:
         """This gateway follows again: whatever its operations have left is brought in line."""
         self._active = True
+        self._looks_at_all = True
         self._changed()
 
     async def close(self) -> None:
@@ -80,6 +83,8 @@ class Replica:
         async with self._busy:
             if not self._active:
                 return
+            topics, links_changed = self._changes.take()
+            is_whole, self._looks_at_all = self._looks_at_all or links_changed, True  # until it has come to its end
             links = self._store.links
             self._sources.only(links)
             for link in list(links.values()):
@@ -89,7 +94,11 @@ class Replica:
             for name, link in self._engine.started_links().items():
                 if before.get(name) != link:
                     self._background.spawn(self._reach(link), f"first contact {name}")
-            await run_by_records(self._engine, self._of_started_links)
+            if is_whole:
+                await run_by_records(self._engine, self._of_started_links)
+            else:
+                await run_topics_by_records(self._engine, topics, self._store.mirror_of)
+            self._looks_at_all = False
 
     def _of_started_links(self) -> list[MirrorRecord]:
         started = self._engine.started_links()

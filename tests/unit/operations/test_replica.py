@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.errors import NotFound
 from gateway.operations.replica import Replica
+from gateway.operations.running_mirrors import run_by_records, run_topics_by_records
 from gateway.state.mirror_states import is_mirroring
-from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, PartitionStart
+from gateway.state.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart
 from tests.support.control.control_plane import Plane
 from tests.support.control.mirror_records import changed
+from tests.support.fakes.fake_engine import FakeEngine
 from tests.support.fakes.fake_kafka import FakeKafka
 from tests.support.waiting import wait_until_async
 
@@ -20,6 +25,7 @@ MIRROR = MirrorRecord(
 )
 KEY = ("l", "t")
 OTHER = "other:9092"
+LINK = LinkRecord(name="l", link_id=1, source_cluster_id="s", client={})
 
 
 @pytest.fixture
@@ -140,3 +146,33 @@ async def test_a_link_that_is_changed_goes_on_by_its_new_configs(plane: Plane, r
     assert plane.source.configs[-1].client_id == "new"
     assert plane.source.closed == 0
     assert (await plane.parts.sources.reach(changed_link)) is plane.source
+
+
+RECORDS = st.builds(
+    changed,
+    st.sampled_from([replace(MIRROR, mirror_topic=name) for name in ("t", "u")]),
+    link=st.sampled_from(["l", "m", "unknown"]),
+    state=st.sampled_from([MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.STOPPED]),
+    created=st.booleans(),
+    repairs=st.integers(0, 1),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["t", "u"]), st.none() | RECORDS), max_size=12))
+def test_what_has_changed_is_brought_in_line_as_if_all_were_looked_at(
+    story: list[tuple[str, MirrorRecord | None]],
+) -> None:
+    async def told() -> None:
+        one, whole = FakeEngine(), FakeEngine()
+        for engine in (one, whole):
+            engine.links = dict.fromkeys(("l", "m"), LINK)
+        records: dict[str, MirrorRecord] = {}
+        for topic, record in story:
+            records.pop(topic, None)
+            if record is not None:
+                records[topic] = replace(record, mirror_topic=topic)
+            await run_topics_by_records(one, [topic], records.get)
+            await run_by_records(whole, lambda: [each for each in records.values() if each.link in whole.links])
+            assert one.running == whole.running
+
+    asyncio.run(told())
