@@ -215,7 +215,7 @@ class Fleet:
         return FleetAssignment(
             leader=self.me.name,
             peers={each.name: each.peer for each in members.values()},
-            owners=self._assigner.owners(members.values()),
+            owners=self._assigner.owners(members.values(), self.assignment),
             paused=self._hooks.paused(),
             state_offset=self._store.applied,
             term=self._store.term,

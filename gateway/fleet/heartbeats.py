@@ -199,9 +199,9 @@ class FleetHeartbeats:
         measured = self._count % _MEASURED_EVERY == 0
         self._count += 1
         self._note_who_hears()
-        told = set(self._rotation.piece(of.here(), regular=measured))
-        if measured:
-            told.update(of.moving())
+        moving = of.moving() if measured else ()
+        told = set(self._rotation.piece(of.here(), regular=measured, at_rest=not moving))
+        told.update(moving)
         moved = self._progress.moved() | {(each.topic, each.partition) for each in told}
         forwarded, self._forwarded = self._forwarded, {}
         heartbeat = PeerHeartbeat(

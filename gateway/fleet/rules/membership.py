@@ -7,10 +7,10 @@ already forgotten a member. Pure: `control` asks the coordinator and writes the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from heapq import heapify, heapreplace
+from heapq import heapify, heapreplace, nlargest
 from typing import Final, NamedTuple
 
 from gateway.mirror.rules.mirror_partition import MirrorPartition
@@ -145,17 +145,35 @@ def departed_unheard(
 
 MOST_MOVES: Final = 250
 _PART_OF_MOVES: Final = 8
+_MOST_OF_ALL: Final = 200
+_LEAST_OF_ALL: Final = 1_000
+
+
+def most_moves(partitions: int) -> int:
+    """What one round of a rebalance moves at most, of so many: `MOST_MOVES`, or one in 200 where that is more.
+
+    So the rounds that it takes do not grow with the partitions, each of which a round looks at.
+    """
+    return max(MOST_MOVES, partitions // _MOST_OF_ALL)
 
 
 def assign(
-    nodes: Mapping[str, Collection[MirrorPartition]], partitions: Iterable[MirrorPartition], *, moves: int | None = None
+    nodes: Mapping[str, Collection[MirrorPartition]],
+    partitions: Iterable[MirrorPartition],
+    *,
+    moves: int | None = None,
+    given: Container[MirrorPartition] | None = None,
 ) -> dict[str, frozenset[MirrorPartition]]:
     """Each node's partitions from now on, given those it has: sticky and, after enough rounds, even.
 
     What nobody owns is given out at once. Of what is owned at most `moves` partitions change their owner, so that a
     rebalance never interrupts more than that at a time; by default an eighth of what the fullest node has more than the
-    emptiest, at least one and at most `MOST_MOVES`. `balanced` tells whether another round is due. Should two own the
-    same partition (a takeover), the one with fewer keeps it. Deterministic.
+    emptiest, at least one in a thousand and at most `most_moves`. `balanced` tells whether another round is due. Should
+    two own the same partition (a takeover), the one with fewer keeps it. Deterministic.
+
+    Args:
+        given: what was given to somebody before; None: all of it. The rest runs where it was created, and is given out
+            first: as many as `most_moves`, or the fleet would be evened out long after the last create.
     """
     if not nodes:
         return {}
@@ -173,17 +191,40 @@ def assign(
         owned[name].add(partition)
         heapreplace(emptiest, (count + 1, name))
     counts = [len(held) for held in owned.values()]
-    usual = max(1, min((max(counts) - min(counts)) // _PART_OF_MOVES, MOST_MOVES))
-    last: dict[str, list[MirrorPartition]] = {}  # of those that give: in order
-    for _ in range(usual if moves is None else moves):
-        most, least = max(owned, key=lambda name: (len(owned[name]), name)), _least(owned)
+    spread = (max(counts) - min(counts)) // _PART_OF_MOVES
+    usual = max(1, len(wanted) // _LEAST_OF_ALL, min(spread, most_moves(len(wanted))))
+    new = {} if given is None else {name: sorted(_not_in(given, held)) for name, held in owned.items()}
+    moved = _move(owned, new, most_moves(len(wanted)) if moves is None else moves)
+    _move(owned, None, (usual if moves is None else moves) - moved)
+    return {name: frozenset(held) for name, held in owned.items()}
+
+
+def _move(owned: dict[str, set[MirrorPartition]], of: dict[str, list[MirrorPartition]] | None, moves: int) -> int:
+    """Move at most so many from the fullest node that has some to the emptiest. Returns how many.
+
+    Args:
+        of: what may be moved, by node, in order; None: all that it has.
+    """
+    last: dict[str, list[MirrorPartition]] = {} if of is None else of
+    for moved in range(moves):
+        giving = owned if of is None else [name for name, held in of.items() if held]
+        if not giving:
+            return moved
+        most, least = max(giving, key=lambda name: (len(owned[name]), name)), _least(owned)
         if len(owned[most]) - len(owned[least]) < 2:
-            break
-        partition = last.setdefault(most, sorted(owned[most])).pop()
+            return moved
+        if of is None and not last.get(most):
+            last[most] = nlargest(moves - moved, owned[most])[::-1]
+        partition = last[most].pop()
         owned[most].remove(partition)
         owned[least].add(partition)
-        last.pop(least, None)
-    return {name: frozenset(held) for name, held in owned.items()}
+        if of is None:
+            last.pop(least, None)
+    return max(0, moves)
+
+
+def _not_in(given: Container[MirrorPartition], held: Iterable[MirrorPartition]) -> Iterator[MirrorPartition]:
+    return (each for each in held if each not in given)
 
 
 def _least(owned: Mapping[str, Collection[MirrorPartition]]) -> str:

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.fleet.rules import membership
 from gateway.fleet.rules.membership import (
     MOST_MOVES,
     Gateway,
@@ -14,6 +16,7 @@ from gateway.fleet.rules.membership import (
     assign,
     balanced,
     departed_unheard,
+    most_moves,
     must_acknowledge,
     newest,
     steps_back,
@@ -121,3 +124,33 @@ def test_a_node_that_joins_gets_one_partition_after_the_other() -> None:
 def test_nobody_mirrors_without_a_node() -> None:
     assert assign({}, PARTITIONS) == {}
     assert balanced({})
+
+
+def test_what_was_given_to_nobody_yet_is_given_out_first() -> None:
+    """It runs where it was created, and as it is created: the leader would have all of it for long after."""
+    partitions = [MirrorPartition("l", f"t{number}", 0) for number in range(200)]
+    given, new = frozenset(partitions[:160]), frozenset(partitions[160:])
+    owned = {"a": given | new, "b": frozenset[MirrorPartition]()}
+    found = assign(owned, partitions, given=given)
+    assert found["b"] == new
+    assert len(assign(owned, partitions)["b"]) == 200 // 8, "of what was given some move in a round"
+    assert len(assign(owned, partitions, given=given, moves=3)["b"]) == 3
+
+
+def test_the_rounds_of_a_rebalance_do_not_grow_with_the_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(membership, "MOST_MOVES", 5)
+    rounds = []
+    for count in (1_000, 5_000):
+        owned = {name: _some(count // 10, name) for name in "abcdefghi"} | {"j": frozenset[MirrorPartition]()}
+        wanted = frozenset[MirrorPartition]().union(*owned.values())
+        rounds.append(0)
+        while not balanced(owned):
+            before, owned = owned, assign(owned, wanted)
+            moved = sum(len(held - before[name]) for name, held in owned.items())
+            assert moved <= most_moves(len(wanted))
+            rounds[-1] += 1
+    assert rounds[1] <= rounds[0] + 5 < 60
+
+
+def _some(count: int, topic: str) -> frozenset[MirrorPartition]:
+    return frozenset(MirrorPartition("l", topic, number) for number in range(count))

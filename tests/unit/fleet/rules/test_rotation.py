@@ -16,8 +16,10 @@ def parts(*indexes: int) -> frozenset[MirrorPartition]:
 HERE = parts(0, 1, 2, 3, 4)
 
 
-def told(of: Rotation, here: frozenset[MirrorPartition], times: int, *, regular: bool) -> list[list[int]]:
-    return [[each.partition for each in of.piece(here, regular=regular)] for _ in range(times)]
+def told(
+    of: Rotation, here: frozenset[MirrorPartition], times: int, *, regular: bool, at_rest: bool = False
+) -> list[list[int]]:
+    return [[each.partition for each in of.piece(here, regular=regular, at_rest=at_rest)] for _ in range(times)]
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +31,17 @@ def test_a_piece_is_told_now_and_then() -> None:
     one = Rotation()
     assert told(one, HERE, 4, regular=True) == [[0, 1], [2, 3], [4], [0, 1]]
     assert told(one, HERE, 2, regular=False) == [[], []]
+
+
+def test_the_longer_nothing_happens_the_less_often() -> None:
+    one = Rotation()
+    assert told(one, HERE, 4, regular=True, at_rest=True) == [[0, 1], [2, 3], [4], [0, 1]]
+    assert told(one, HERE, 6, regular=True, at_rest=True) == [[], [2, 3], [], [4], [], [0, 1]]
+    far = [piece for piece in told(one, HERE, 400, regular=True, at_rest=True) if piece]
+    assert len(far) == pytest.approx(400 / rotation.SLOWEST, abs=5)
+    assert told(one, HERE, 2, regular=True)[1], "something moves: each time again"
+    told(one, HERE, 40, regular=True, at_rest=True)
+    assert all(told(one, parts(0, 1, 2, 3, 4, 5), 2, regular=True, at_rest=True)), "and what has come"
 
 
 def test_all_is_told_at_once_when_somebody_comes() -> None:
