@@ -1,18 +1,19 @@
 """Who mirrors what, as far as this gateway knows: from the last assignment, and from who is heard.
 
 What follows is worked out anew for the mirrors whose records have changed, or that are overridden, or are so no more;
-and for all of them only when something else has changed: the assignment, or who is absent. So a record costs as much at
-100 mirrors as at 10,000.
+for those of which another assignment gives partitions to others; and for those that have to do with whoever is absent,
+or leads, now or before. So a record costs as much at 100 mirrors as at 10,000, and a round of a rebalance what it moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.fleet.releases import EVERYBODY
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.fleet.rules.ownership import is_spread, mirrored_by, owners_now, partitions_of
+from gateway.fleet.rules.takeover import heir
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.state.records import MirrorRecord
 
@@ -80,12 +81,27 @@ class MirrorMap:
         if self._assignment is None:
             return Division({}, basis)
         kept = self._basis
-        if absent or self._topics is None or kept is None or kept[0] is not basis[0] or kept[1] != absent:
+        if self._topics is None or kept is None or kept[0] is None:
             return self._whole(self._assignment, records, absent, basis)
-        news = {*changed, *(kept[2] ^ basis[2])}
+        news = {*changed, *(kept[2] ^ basis[2]), *_given_to_others(kept[0], self._assignment)}
+        is_same = kept[0] is self._assignment or (not absent and _is_led_alike(kept[0], self._assignment))
+        if kept[1] != absent or not is_same:
+            news |= self._touched_by({*absent, *kept[1], kept[0].leader, self._assignment.leader}, records)
+        alive = sorted(self._assignment.owners.keys() - absent)
         return Division(
-            {key: self._holders_of(self._assignment, records.get(key)) for key in news}, basis, partial=True
+            {key: self._holders_of(self._assignment, records.get(key), absent, alive) for key in news},
+            basis,
+            partial=True,
         )
+
+    def _touched_by(self, names: Collection[str], records: Mapping[Key, MirrorRecord]) -> set[Key]:
+        """The mirrors that one of these has a part of, or of which somebody has what it was not given; or nobody."""
+        topics, given, those = self._topics or {}, self._given, frozenset(names)
+        return {
+            key
+            for key, holders in topics.items()
+            if not those.isdisjoint(holders.values()) or any(given.get(each) != name for each, name in holders.items())
+        } | (records.keys() - topics.keys())
 
     def _whole(
         self,
@@ -107,15 +123,27 @@ class MirrorMap:
                 topics.setdefault((each.link, each.topic), {})[each] = name
         return Division(topics, basis)
 
-    def _holders_of(self, assignment: FleetAssignment, record: MirrorRecord | None) -> Holders:
-        """As `owners_now` says, of one mirror. Nobody is absent."""
+    def _holders_of(
+        self, assignment: FleetAssignment, record: MirrorRecord | None, absent: frozenset[str], alive: Sequence[str]
+    ) -> Holders:
+        """As `mirrored_by` says, of one mirror."""
         if record is None:
             return {}
         key, partitions = (record.link, record.mirror_topic), partitions_of(record)
         given = self._given if is_spread(record) and key not in self.overridden else {}
         leader = assignment.leader if assignment.leader in assignment.owners else ""
         found = {each: given.get(each, leader) for each in partitions}
+        if absent:
+            lost = [each for each, name in found.items() if name in absent]
+            found |= {each: heir(alive, each) if alive else "" for each in lost}
         return {each: name for each, name in found.items() if name}
+
+    def moved(self, found: Division) -> set[MirrorPartition]:
+        """The partitions that another gateway is to mirror than what was kept says, or one at last, or none any more."""
+        topics = self._topics or {}
+        return {
+            each for key, holders in found.topics.items() for each, _ in holders.items() ^ topics.get(key, {}).items()
+        }
 
     def whom_to_ask(self, wanted: Collection[MirrorPartition], others: frozenset[str]) -> Holders:
         """Who of the others has them now. Who is new asks everybody; what nobody has ever had is taken at once."""
@@ -154,3 +182,18 @@ class MirrorMap:
             for partition, name in holders.items():
                 found.setdefault(name, set()).add(partition)
         return {name: frozenset(partitions) for name, partitions in found.items()}
+
+
+def _is_led_alike(one: FleetAssignment, other: FleetAssignment) -> bool:
+    """What nobody was given is at the same gateway in both, or at none."""
+    leader = other.leader
+    return one.leader == leader and (leader in one.owners) is (leader in other.owners)
+
+
+def _given_to_others(before: FleetAssignment, now: FleetAssignment) -> set[Key]:
+    """The mirrors of whose partitions some are given to another gateway, to none any more, or to one at last."""
+    if before is now:
+        return set()
+    none = frozenset[MirrorPartition]()
+    pairs = ((before.owners.get(name, none), now.owners.get(name, none)) for name in {*before.owners, *now.owners})
+    return {(each.link, each.topic) for one, other in pairs for each in one ^ other}

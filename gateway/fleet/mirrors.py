@@ -4,8 +4,9 @@ Every gateway of a fleet has one, sidecars too: it sends heartbeats (`heartbeats
 heartbeats how far their mirrors are. How a partition goes from one gateway to the next is in
 `fleet/rules/ownership_transfer.py` and `releases.py`.
 
-`decide` goes by what has changed since the last time: a record costs its own partitions, however many others there are.
-All are looked at when the assignment is another one, while somebody is absent, and while this gateway leaves.
+`decide` goes by what has changed since the last time: a record costs its own partitions, however many others there are,
+and another assignment, or an absence, what goes to others by it. All are looked at with the first assignment, and while
+this gateway leaves.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class FleetMirrors:
         self._releases = Releases(peers, engine, self._transfer, self._follow, clock, self._kept)
         self._places: set[TopicPartition] = set()  # what runs here
         self._partitions: dict[Key, int] = {}  # of the records that were decided on
+        self._reassigned: frozenset[MirrorPartition] = frozenset()  # to be decided on, whatever has changed
         self._kept_keys: frozenset[Key] = frozenset()  # likewise
         self._banned_keys: frozenset[Key] = frozenset()
         self._mirrors: dict[str, tuple[str, str]] = {}  # topic -> (link, tag)
@@ -105,6 +107,7 @@ class FleetMirrors:
     def assigned(self, assignment: FleetAssignment | None) -> None:
         """The group's assignment; None: the group has forgotten this gateway, which mirrors nothing then."""
         self._map.assignment = assignment
+        self._reassigned |= self._transfer.unsettled  # what was given away is decided on anew
         self._transfer.reassigned()
         self._heartbeats.expect(() if assignment is None else assignment.peers)
         self.decide()
@@ -249,9 +252,10 @@ class FleetMirrors:
             changed: as `_read_records` tells.
         """
         kept, banned = self._keys_kept(), self._keys_banned()
-        keys = {*found.topics, *changed, *(kept ^ self._kept_keys), *(banned ^ self._banned_keys)}
+        keys = {*changed, *(kept ^ self._kept_keys), *(banned ^ self._banned_keys)}
         self._kept_keys, self._banned_keys = kept, banned
-        out = set(self._transfer.unsettled)
+        out = {*self._transfer.unsettled, *self._reassigned, *self._map.moved(found)}
+        self._reassigned = frozenset()
         if self._leaving or not found.partial:
             out |= self._transfer.known
         for link, topic in keys:

@@ -64,9 +64,13 @@ def heirs(
     found: dict[str, set[MirrorPartition]] = {}
     for partition in (each for name in assignment if name in silent for each in assignment[name]):
         if alive:
-            heir = max(alive, key=lambda name: _weight(name, partition))
-            found.setdefault(heir, set()).add(partition)
+            found.setdefault(heir(alive, partition), set()).add(partition)
     return {name: frozenset(partitions) for name, partitions in found.items()}
+
+
+def heir(alive: Collection[str], partition: MirrorPartition) -> str:
+    """Who of these mirrors one partition of a silent gateway; there is one at least."""
+    return max(alive, key=lambda name: _weight(name, partition))
 
 
 def _weight(name: str, partition: MirrorPartition) -> bytes:

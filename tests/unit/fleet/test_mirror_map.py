@@ -117,7 +117,29 @@ def test_a_record_that_changes_is_all_that_is_looked_at() -> None:
     assert set(found.topics) == {("l", "t3")}
     one.keep(found)
     one.assignment = FleetAssignment(leader="b", owners={"a": frozenset(), "b": frozenset()})
-    assert not one.find(known, [], frozenset()).partial
+    found = one.find(known, [], frozenset())
+    assert found.partial
+    assert set(found.topics) == set(known), "who leads has what nobody was given"
+
+
+def test_an_absence_is_worked_out_for_those_that_it_concerns() -> None:
+    one, known = MirrorMap("a"), _mirrors(6)
+    at = {key: "b" if number < 2 else "c" for number, key in enumerate(known)}
+    owners = {name: frozenset(MirrorPartition(*key, 0) for key, of in at.items() if of == name) for name in "abc"}
+    one.assignment = FleetAssignment(leader="a", owners=owners)
+    one.keep(one.find(known, known, frozenset()))
+    lost = one.find(known, [], frozenset({"b"}))
+    assert set(lost.topics) == {key for key, name in at.items() if name == "b"}
+    one.keep(lost)
+    assert not one.find(known, [], frozenset({"b"})).topics, "while it is away a record costs what it did"
+    back = one.find(known, [], frozenset())
+    assert set(back.topics) == set(lost.topics)
+
+
+def _mirrors(count: int) -> dict[Key, MirrorRecord]:
+    one = MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1, readable=True)
+    one = replace(one, starts=(PartitionStart(0, 0),))
+    return {("l", f"t{number}"): replace(one, mirror_topic=f"t{number}") for number in range(count)}
 
 
 def test_who_is_new_asks_everybody_and_later_whoever_has_it() -> None:
