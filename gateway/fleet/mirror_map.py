@@ -2,7 +2,7 @@
 
 What follows is worked out anew for the mirrors whose records have changed, or that are overridden, or are so no more;
 for those of which another assignment gives partitions to others; and for those that have to do with whoever is absent,
-or leads, now or before. So a record costs as much at 100 mirrors as at 10,000, and a round of a rebalance what it moves.
+or leads, now or before. So a record costs as much at 100 mirrors as at 10,000, a round of a rebalance what it moves.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class MirrorMap:
         return {each: name for each, name in found.items() if name}
 
     def moved(self, found: Division) -> set[MirrorPartition]:
-        """The partitions that another gateway is to mirror than what was kept says, or one at last, or none any more."""
+        """The partitions that another gateway is to mirror than what was kept says, or one at last, or none now."""
         topics = self._topics or {}
         return {
             each for key, holders in found.topics.items() for each, _ in holders.items() ^ topics.get(key, {}).items()

@@ -55,9 +55,26 @@ class Step:
 
 
 class Scale:
-    """See the module. `profile`: of each step, written to a file whose name begins with `profiles` if that is given."""
+    """See the module.
 
-    def __init__(self, loop: SimLoop, size: Size, *, profile: Profile | None = None, profiles: str = "") -> None:
+    Args:
+        profile: of each step, written to a file whose name begins with `profiles` if that is given.
+        rest_s: at rest, each time; `settled_s`: before.
+        has_cpu: seconds of CPU are counted, by signals.
+    """
+
+    def __init__(
+        self,
+        loop: SimLoop,
+        size: Size,
+        *,
+        profile: Profile | None = None,
+        profiles: str = "",
+        rest_s: float = _REST_S,
+        settled_s: float = _SETTLED_S,
+        has_cpu: bool = True,
+    ) -> None:
+        self._rest_s, self._settled_s, self._has_cpu = rest_s, settled_s, has_cpu
         self._loop = loop
         self._size = size
         count = max(1, size.partitions // size.per_topic)
@@ -81,7 +98,8 @@ class Scale:
             source.create_topic(topic, self._size.per_topic, 1)
         self._fleet = {name: GatewayNode(loop, name, target.bootstrap) for name in self._gateways}
         with ExitStack() as counting:
-            counting.enter_context(self._cpu.counting())
+            if self._has_cpu:
+                counting.enter_context(self._cpu.counting())
             counting.enter_context(self._traffic.counting())
             await self._steps(source.bootstrap)
 
@@ -89,8 +107,8 @@ class Scale:
         await self._step("the fleet comes up", self._up)
         await self._step("links and mirrors are created", lambda: self._create(source))
         await self._step("mirrors are spread evenly", self._even)
-        await asyncio.sleep(_SETTLED_S)
-        await self._step(f"{_REST_S:g} s at rest", lambda: asyncio.sleep(_REST_S))
+        await asyncio.sleep(self._settled_s)
+        await self._step("at rest", lambda: asyncio.sleep(self._rest_s))
         await self._step("all are listed", self._list)
         if len(self._gateways) > 1:
             await self._step("a gateway leaves", self._leave)
@@ -98,8 +116,8 @@ class Scale:
             await self._step("it starts again: reads the state", self._join)
             await self._step("mirrors are spread evenly again", self._even)
         await self._step("all is promoted", self._promote)
-        await asyncio.sleep(_SETTLED_S)
-        await self._step(f"{_REST_S:g} s at rest, promoted", lambda: asyncio.sleep(_REST_S))
+        await asyncio.sleep(self._settled_s)
+        await self._step("at rest, promoted", lambda: asyncio.sleep(self._rest_s))
 
     async def _step(self, name: str, step: Callable[[], Awaitable[object]]) -> None:
         self._cpu.take()
