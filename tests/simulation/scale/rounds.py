@@ -31,7 +31,7 @@ from gateway.fleet.rules.membership import Gateway, Role, assign, balanced
 from gateway.fleet.rules.ownership import spread
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
-from gateway.state.codec import decode, encode, key_of
+from gateway.state.codec import Record, decode, encode, key_of
 from gateway.state.records import LinkRecord, MirrorRecord, PartitionStart
 from gateway.state.views import StateViews
 from tests.simulation.scale.meters import memory_mb
@@ -104,7 +104,8 @@ class Rounds:
         asyncio.run(self._run())
 
     async def _run(self) -> None:
-        entries = [(key_of(record), encode(record)) for record in (_LINK, *self._mirrors)]
+        records: list[Record] = [_LINK, *self._mirrors]
+        entries = [(key_of(record), encode(record)) for record in records]
         size = sum(len(key) + len(value) for key, value in entries)
         views = StateViews()
         with self._costs("state read by a gateway that starts: decoded", size):
