@@ -37,3 +37,9 @@ class TargetUnreachable(ControlError):
     """The target cluster does not answer, or refuses us; the state could not be written."""
 
     status = 503
+
+
+class Busy(ControlError):
+    """There are too many of these already; later it may go."""
+
+    status = 503

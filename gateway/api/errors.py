@@ -23,7 +23,10 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
     404: {"model": ErrorBody, "description": "Unknown name"},
     409: {"model": ErrorBody, "description": "Wrong state, or it exists already"},
     502: {"model": ErrorBody, "description": "The source cluster is not reachable"},
-    503: {"model": ErrorBody, "description": "The target cluster is not reachable, or the state could not be written"},
+    503: {
+        "model": ErrorBody,
+        "description": "The target cluster is not reachable, the state not written, or it is busy",
+    },
 }
 
 

@@ -168,9 +168,10 @@ class LeaderForwarding:
         return done.pop().result()
 
     async def _call(self, question: Question) -> httpx.Response:
-        if not self.audit.wants(question.method):
+        row = find(question.method, unquote(question.path))
+        if not self.audit.wants(question.method) or (row is not None and row.route.reads):
             return await self._call_app(question)
-        asked = named_by(find(question.method, unquote(question.path)), question.query)
+        asked = named_by(row, question.query)
         body = _decoded(question.body)
         before = self.audit.state_of(asked, body)
         status, reason = 503, "the term of this leader ended meanwhile: the outcome is not known"

@@ -72,15 +72,18 @@ CALLER: Final = "lockgate.caller"
 
 
 class Route(NamedTuple):
-    """A row. `path` as the application has it. `config`: which name in it is that of a link's config.
+    """A row. `path` as the application has it. `config`: which name in it is that of a link's config. `reads`: nothing
+    is changed, whatever the method.
 
-    The body of such a request is the value of that config, and so it may be a secret: the audit trail goes by this.
+    The body of a request with a config in its path is the value of that config, and so it may be a secret: the audit
+    trail goes by this. It has no line of what only reads.
     """
 
     method: str
     path: str
     role: Role
     config: str = ""
+    reads: bool = False
 
 
 _LINK: Final = "/v3/links/{link}"
@@ -166,6 +169,7 @@ ROUTES: Final = (
     Route("GET", _LINK + "/migration-discovery", Role.VIEWER),
     Route("GET", _LINK + "/readiness", Role.VIEWER),
     Route("GET", "/v3/migrations", Role.VIEWER),
+    Route("POST", "/v3/migrations:check", Role.VIEWER, reads=True),
     Route("GET", _MIGRATION + "/readiness", Role.VIEWER),
     Route("GET", _MIGRATION + "/report", Role.VIEWER),
     Route("GET", _MIGRATION, Role.VIEWER),

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import asyncio
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 
 from gateway.api.access.roles import CALLER, NOBODY, Caller
 from gateway.api.migrations.discovery_models import DiscoveryData
+from gateway.api.migrations.file_models import MigrationFileCheck, MigrationText
 from gateway.api.migrations.migration_models import MigrationData, MigrationItem, MigrationList, MigrationUndoData
 from gateway.api.migrations.readiness_models import ReadinessData
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
 from gateway.api.rehearsal_models import ApplicationRehearsal, MigrationRehearsalData, RehearsalData
-from gateway.errors import BadRequest
+from gateway.errors import BadRequest, Busy
 from gateway.migration.rules.file import MigrationFile
+from gateway.migration.rules.file_text import TextError, of_yaml
 
 OneApplication = Annotated[str, Query(description="Only this application.")]
 WithGroups = Annotated[bool, Query(description="Demote groups that only read, too.")]
 Picture = Annotated[bool, Query(description="With the picture, as SVG.")]
+CHECK_S: Final = 10.0
+"""For how long a file waits until those before it are checked. The largest takes a second or two."""
 
 
 def reading_router(plane: Plane) -> APIRouter:
     """The routes that change nothing."""
     routes = APIRouter(tags=["migrations"])
+    one_by_one = asyncio.Semaphore(1)  # a thread for one file, whoever types
+
+    @routes.post("/v3/migrations:check", summary="Read a migration file, as text, and say what is wrong with it")
+    async def check(body: MigrationText) -> MigrationFileCheck:
+        try:
+            async with asyncio.timeout(CHECK_S):
+                await one_by_one.acquire()
+        except TimeoutError:
+            raise Busy(f"other migration files are being checked, for {CHECK_S:g} s already; try again") from None
+        try:
+            return MigrationFileCheck.of(await asyncio.to_thread(of_yaml, body.text))
+        except TextError as exc:
+            return MigrationFileCheck.refused(exc)
+        finally:
+            one_by_one.release()
 
     @routes.get("/v3/links/{link}/migration-discovery", summary="What must move together on a link's source, and why")
     async def discover(link: str, picture: Picture = False) -> DiscoveryData:

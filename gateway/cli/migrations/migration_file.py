@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from rich.text import Text
 
 from gateway.cli import completion
@@ -17,8 +16,9 @@ from gateway.cli.migrations.migration_undo import NameOrFile, is_file, undo_migr
 from gateway.cli.mirrors.mirror_common import end
 from gateway.cli.output import Format, Output, console, dump, facts, since, table
 from gateway.cli.rehearsal import migration_rehearsed
-from gateway.migration.rules.file import FileError, MigrationFile, parsed, plain
+from gateway.migration.rules.file import FileError, MigrationFile, plain
 from gateway.migration.rules.file import schema as file_schema
+from gateway.migration.rules.file_text import TEXT_BYTES, of_yaml
 from gateway.telemetry.printable import printable
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The migration file (YAML).")]
@@ -34,7 +34,6 @@ _SIGNS = {
 }
 _NAMED = 8
 _JOURNAL = 15
-_MAX_BYTES = 4_000_000
 
 
 def register(app: ApiTyper) -> None:
@@ -60,13 +59,13 @@ def schema() -> None:
 def read_file(path: Path) -> MigrationFile:
     """The migration file; ends the command with 2 when it cannot be used."""
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            fail(f"{path}: a migration file has {_MAX_BYTES} bytes at most", USAGE)
-        return parsed(yaml.safe_load(path.read_text(encoding="utf-8")))
+        if (size := path.stat().st_size) > TEXT_BYTES:
+            fail(f"{path}: a migration file has {TEXT_BYTES} bytes at most; this one has {size}", USAGE)
+        return of_yaml(path.read_text(encoding="utf-8"))
     except OSError as exc:
         fail(f"{path}: {exc.strerror}", USAGE)
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        fail(f"{path}: not YAML: {exc}", USAGE)
+    except UnicodeDecodeError:
+        fail(f"{path}: not YAML: it is no text in UTF-8", USAGE)
     except FileError as exc:
         fail(f"{path}: {exc}", USAGE)
 

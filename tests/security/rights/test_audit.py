@@ -71,6 +71,15 @@ async def test_a_change_is_told_whole(api: SecuredApi) -> None:
     assert paused["after"]["mirror topic l/orders"]["state"] == "PAUSED"
 
 
+async def test_what_only_reads_leaves_no_line(api: SecuredApi) -> None:
+    async with api.client("a-token-of-the-operator") as client:
+        assert (await client.post("/v3/migrations:check", json={"text": "migration: m"})).status_code == 200
+    assert lines(api) == []
+    async with api.client("") as client:
+        assert (await client.post("/v3/migrations:check", json={"text": "migration: m"})).status_code == 401
+    assert [line["status"] for line in lines(api)] == [401]
+
+
 async def test_what_did_not_happen_is_told_too(api: SecuredApi) -> None:
     await api.plane.with_link("l")
     async with api.client("a-token-of-the-operator") as client:

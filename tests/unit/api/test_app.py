@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
 from gateway.api.app import create_app
+from gateway.api.migrations import migrations
 from gateway.groups.gate.rules.gates import Identity, Waiter
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.migration.rules.file_text import of_yaml
 from gateway.state.errors import ProducerFenced, StoreError
 from gateway.state.records import MirrorState
 from gateway.telemetry.metrics import Metrics
@@ -245,6 +249,42 @@ async def test_candidates(api, plane):
     refused(await api.get("/v3/links/l/candidates"), 502, "connection refused")
 
 
+async def test_a_migration_file_is_checked_as_text(api):
+    said = (await api.post("/v3/migrations:check", json={"text": "migration: m\nlink: l\ncolour: red\n"})).json()
+    assert said["problems"] == [
+        {"line": None, "message": "applications: is required"},
+        {"line": 3, "message": "colour: unknown key"},
+    ]
+    assert (said["file"], said["more_problems"]) == (None, 0)
+    text = "migration: m\nlink: l  # west\napplications: [{name: a, topics: [t]}]\n"
+    said = (await api.post("/v3/migrations:check", json={"text": text})).json()
+    assert said["file"] == {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["t"]}]}
+    assert said["problems"] == []
+    assert (await api.get("/v3/migrations")).json()["data"] == []
+    refused(await api.post("/v3/migrations:check", json={"file": text}), 400, "text: Field required")
+
+
+async def test_migration_files_are_checked_one_by_one(api, monkeypatch):
+    """Who waits for longer than it may is told so; the next one finds it free again."""
+    first, begun = threading.Event(), threading.Event()
+
+    def slow(text):
+        begun.set()
+        first.wait(20)
+        return of_yaml(text)
+
+    monkeypatch.setattr(migrations, "of_yaml", slow)
+    monkeypatch.setattr(migrations, "CHECK_S", 0.05)
+    held = asyncio.create_task(api.post("/v3/migrations:check", json={"text": ""}))
+    await wait_until_async(begun.is_set, 20)
+    try:
+        refused(await api.post("/v3/migrations:check", json={"text": ""}), 503, "try again")
+    finally:
+        first.set()
+    assert (await held).status_code == 200
+    assert (await api.post("/v3/migrations:check", json={"text": ""})).status_code == 200
+
+
 async def test_every_route_is_described(api):
     paths = (await api.get("/openapi.json")).json()["paths"]
 
@@ -289,6 +329,7 @@ async def test_every_route_is_described(api):
         "/v3/links/{link}/migration-discovery",
         "/v3/links/{link}/readiness",
         "/v3/migrations",
+        "/v3/migrations:check",
         "/v3/migrations/{migration}/readiness",
         "/v3/migrations/{migration}/report",
         "/v3/migrations/{migration}",

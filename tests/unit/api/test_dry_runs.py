@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway.api.access.roles import ROUTES
 from gateway.api.app import create_app
 from gateway.errors import Conflict, NotFound
 from gateway.kafka.groups import GroupView, MemberView
@@ -203,10 +204,16 @@ async def test_nothing_is_changed(api, scene, fleet, method, path, body):
 async def test_every_request_that_changes_something_can_be_tried(api):
     paths = (await api.get("/openapi.json")).json()["paths"]
     without = set()
+    reads = {(row.method.lower(), row.path) for row in ROUTES if row.reads}
     for path, methods in paths.items():
         for method, said in methods.items():
             query = {one["name"] for one in said.get("parameters", ())}
-            if method != "get" and "validate_only" not in query and "AlterConfigs" not in json.dumps(said):
+            if (
+                method != "get"
+                and (method, path) not in reads
+                and "validate_only" not in query
+                and "AlterConfigs" not in json.dumps(said)
+            ):
                 without.add(f"{method.upper()} {path}")
     assert without == set(WITHOUT)
 
