@@ -5,22 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, expect
 
-from gateway.kafka.transactions import Transaction
-from gateway.mirror.interface import PartitionStatus
-from gateway.operations.cluster_access import ClusterAccess
-from gateway.operations.open_transactions import TransactionsView
 from gateway.state.migration_records import MigrationRecord, MigrationState
-from gateway.state.records import GroupRecord, GroupState, MirrorDirection, MirrorError, MirrorState, Undo
+from gateway.state.records import MirrorDirection, MirrorState, Undo
 from tests.support.control.mirror_records import changed
-from tests.support.control.secured_api import SecuredApi, secured_api
-from tests.support.pages.browser import Pictures, Scheme, Watched, chromium, opened
+from tests.support.control.secured_api import SecuredApi
+from tests.support.pages.browser import Pictures, Scheme, opened
+from tests.support.pages.console import entered, go, measured
 
 PARTITIONS = 10_000
 VIEWS = (
@@ -34,70 +29,11 @@ VIEWS = (
     ("fleet", "Fleet"),
     ("timeline", "Timeline"),
     ("alerts", "Alerts"),
+    ("migrations", "Migrations"),
+    ("migration-file", "Apply a migration file"),
     ("link", "Create a link"),
     ("link/l", "Topics of link l"),
 )
-
-
-def measured(partition: int, lag: int, source_end: int = 1000) -> PartitionStatus:
-    at = source_end - lag
-    return PartitionStatus(
-        partition=partition, phase="copying", source_end=source_end, mirrored_to=at, target_end=at, lag=lag,
-        lag_ms=lag * 10, bytes_per_s=2000.0, bypassed_last_minute=0,
-    )  # fmt: skip
-
-
-async def _transactions(access: ClusterAccess) -> Sequence[Transaction]:
-    return [Transaction("payments-1", "Ongoing", 7, -1, 60_000, {"orders": (0,)})]
-
-
-@pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[SecuredApi]:
-    """Two topics, one FAILED, three groups: one waits, one has passed, one failed."""
-    viewer = tmp_path / "viewer"
-    viewer.write_text("a-token-of-the-viewer")
-    viewer.chmod(0o600)
-    principals = [{"name": "watcher", "role": "viewer", "token_file": str(viewer)}]
-    async with secured_api(tmp_path, principals=principals) as made:
-        plane = made.plane
-        await plane.with_mirror("orders", 3)
-        plane.engine.numbers["l", "orders"] = [measured(0, 0), measured(1, 7), measured(2, 0)]
-        await plane.with_mirror("refunds", 1)
-        record = plane.store.mirrors["l", "refunds"]
-        failed = replace(
-            record, state=MirrorState.FAILED, error=MirrorError.TARGET_DIVERGED, error_message="it differs"
-        )
-        await plane.by_hand(
-            failed,
-            GroupRecord(link="l", group="billing"),
-            GroupRecord(link="l", group="reports", state=GroupState.PROMOTED),
-            GroupRecord(link="l", group="audit", state=GroupState.FAILED, error_message="no offsets"),
-        )
-        parts = plane.parts
-        plane.service.transactions = TransactionsView(parts.records, parts.views, parts.target, reads=_transactions)
-        plane.service.group_reports.members_on_source["l", "billing"] = 2
-        yield made
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with chromium() as started:
-        yield started
-
-
-async def entered(
-    browser: Browser, api: SecuredApi, token: str = "", width: int = 1440, scheme: Scheme = "light"
-) -> Watched:
-    seen = await opened(browser, f"{api.url}/console", width, scheme)
-    await seen.page.get_by_label("Token").fill(token or api.token)
-    await seen.page.get_by_role("button", name="Open the console").click()
-    await expect(seen.page.get_by_role("link", name="Lock")).to_be_visible()
-    return seen
-
-
-async def go(seen: Watched, view: str, heading: str) -> None:
-    await seen.page.evaluate("view => { location.hash = `#/${view}`; }", view)
-    await expect(seen.page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
@@ -143,6 +79,9 @@ async def test_ten_thousand_partitions_are_a_page_of_rows(api: SecuredApi, brows
     await go(seen, "partitions", "Partitions")
     await expect(seen.page.get_by_text(f"{PARTITIONS:,} partitions")).to_be_visible(timeout=30_000)
     assert await seen.page.locator(".room .row").count() < 60
+    edges = "rows => rows.map(row => [...row.children].map(cell => cell.getBoundingClientRect().right))"
+    head, first = await seen.page.locator(".row.head, .room .row:first-child").evaluate_all(edges)
+    assert head == first  # each heading ends where its column does, with or without a scrollbar
     table = seen.page.get_by_role("table")
     assert await table.get_attribute("aria-rowcount") == str(PARTITIONS + 1)
     await seen.page.get_by_role("button", name="Partition", exact=True).click()
@@ -241,6 +180,21 @@ async def test_an_undo_says_until_when_and_what_is_at_risk(api: SecuredApi, brow
     assert api.plane.promoters.along == [(("orders",), ("reports",))]
     await expect(page.get_by_text("failing back since")).to_be_visible(timeout=20_000)
     await expect(page.get_by_role("button", name="Undo…")).to_have_count(0)
+
+
+async def test_a_mirror_back_is_begun_by_hand(api: SecuredApi, browser: Browser) -> None:
+    record = api.plane.store.mirrors["l", "orders"]
+    await api.plane.by_hand(changed(record, state=MirrorState.STOPPED, stopped_at=(100,) * 3, readable=True))
+    seen = await entered(browser, api)
+    await go(seen, "topic/l/orders", "Partitions")
+    await seen.page.get_by_role("button", name="Mirror back…").click(timeout=20_000)
+    dialog = seen.page.get_by_role("dialog")
+    await expect(dialog.get_by_text("so that the way back stays open")).to_be_visible(timeout=20_000)
+    await expect(dialog.locator(".cli code")).to_have_text("lockgate mirror reverse orders --link l")
+    await dialog.get_by_label("Type orders to go on").fill("orders")
+    await dialog.get_by_role("button", name="Mirror back…").click(timeout=20_000)
+    await expect(dialog).to_have_count(0, timeout=20_000)
+    assert api.plane.store.mirrors["l", "orders"].failback.direction is MirrorDirection.REVERSE
 
 
 async def test_an_undo_that_would_be_refused_says_why(api: SecuredApi, browser: Browser) -> None:

@@ -6,6 +6,8 @@ import { attr, h, keyed, say, text } from "./dom.js";
 import { fleetView } from "./fleet.js";
 import { groupView, groupsView } from "./groups.js";
 import { lockView } from "./lock.js";
+import { migrationFileView } from "./migration_file.js";
+import { migrationView, migrationsView } from "./migrations.js";
 import { partitionsView } from "./partitions.js";
 import { Store } from "./store.js";
 import { timelineView } from "./timeline.js";
@@ -15,6 +17,7 @@ import { linkView } from "./wizard.js";
 
 const VIEWS = [
   ["lock", "Lock", lockView],
+  ["migrations", "Migrations", migrationsView],
   ["topics", "Topics", topicsView],
   ["partitions", "Partitions", partitionsView],
   ["groups", "Groups", groupsView],
@@ -23,13 +26,14 @@ const VIEWS = [
   ["timeline", "Timeline", timelineView],
   ["alerts", "Alerts", alertsView],
 ];
-const DETAILS = { topic: topicView, group: groupView, link: linkView };
+const DETAILS = { topic: topicView, group: groupView, link: linkView, migration: migrationView, "migration-file": migrationFileView };
+const PARENTS = { topic: "topics", group: "groups", link: "lock", migration: "migrations", "migration-file": "migrations" };
 const RETRY_MS = [500, 1000, 2000, 5000];
 
 const byId = (id) => document.getElementById(id);
 const store = new Store();
-// `role`: viewer, operator or admin, as the gateway has proved it.
-const session = { role: "", name: "" };
+// `role`: viewer, operator or admin, as the gateway has proved it. `draft`: of a migration file, until it is applied.
+const session = { role: "", name: "", draft: "" };
 let shown = null;
 let stop = null;
 
@@ -46,9 +50,10 @@ function show() {
   shown = make({ store, session }, ...names);
   byId("view").replaceChildren(shown.node);
   keyed(byId("nav"), VIEWS.map(([key]) => key), (key) => tab(key), (node, key) => {
-    const parent = { topic: "topics", group: "groups", link: "lock" }[view] || view;
+    const parent = PARENTS[view] || view;
     attr(node, "aria-current", key === parent ? "page" : null);
   });
+  document.querySelector("#nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   shown.update();
   const heading = shown.node.querySelector("h2");
   document.title = `${heading ? heading.textContent : "lockgate"} – lockgate console`;
@@ -90,6 +95,7 @@ function askForToken(line) {
   attr(byId("who"), "hidden", true);
   byId("view").replaceChildren();
   shown = null;
+  session.draft = "";
   store.forget();
   live("", "not connected");
   problem(line);

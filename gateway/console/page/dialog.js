@@ -4,8 +4,10 @@ import { Refused } from "./api.js";
 import { cliLine } from "./cli.js";
 import { attr, h, newId, say, text } from "./dom.js";
 
+const PROBLEMS = 20;
+
 // action: {label, title, danger, name, role, cli, plan() -> {facts: [[label, text]], blockers: [line], lines: [line]},
-// run(options) -> line, options: [{key, label, value}]}. `name` may be a function of the options.
+// run(options) -> line, options: [{key, label, value}]}. A plan may have `problems`: nothing is refused for them. `name` may be a function of the options.
 export function confirmAction(action, allowed) {
   const title = newId("dialog");
   const body = h("div", { class: "dialog-body", "aria-live": "polite" }, h("p", { class: "soft" }, "Asking the gateway what it would do…"));
@@ -112,11 +114,12 @@ function names(each) {
   return { node: h("fieldset", { class: "option" }, h("legend", {}, each.label), list), read: () => boxes.filter((box) => box.checked).map((box) => box.value) };
 }
 
-function told({ facts = [], lines = [], blockers = [], ready = null }) {
+function told({ facts = [], lines = [], problems = [], blockers = [], ready = null }) {
   const found = [];
   if (ready) found.push(readiness(ready));
   if (facts.length) found.push(h("dl", { class: "facts wide" }, ...facts.map(([label, said]) => h("div", {}, h("dt", {}, label), h("dd", {}, String(said))))));
   if (lines.length) found.push(h("ul", { class: "lines" }, ...lines.map((one) => h("li", {}, one))));
+  if (problems.length) found.push(h("p", { class: "bad" }, "What only a person can mend, before it goes on there:"), h("ul", { class: "lines bad" }, ...problems.slice(0, PROBLEMS).map((one) => h("li", {}, one))));
   if (blockers.length) found.push(h("p", { class: "bad" }, "It would be refused:"), h("ul", { class: "lines bad" }, ...blockers.map((one) => h("li", {}, one))));
   return found.length ? found : [h("p", {}, "Nothing is in the way.")];
 }

@@ -1,6 +1,7 @@
 // Each application's way through the steps.
 
 import { actionBar, applicationActions } from "./actions.js";
+import { name } from "./api.js";
 import { attr, h, keyed, text } from "./dom.js";
 import { count } from "./numbers.js";
 import { undoOfApplication } from "./undo.js";
@@ -13,7 +14,8 @@ const STEPS = [
   ["Topics", "promoted", "topics", "topics are written on the target"],
 ];
 
-export function stepsView(context) {
+// `migration`: only its applications.
+export function stepsView(context, migration = "") {
   const { store } = context;
   const list = h("ul", { class: "applications" });
   const node = h("section", { class: "card", "aria-label": "Applications" }, h("h3", {}, "Applications"), list);
@@ -22,13 +24,14 @@ export function stepsView(context) {
     node,
     update() {
       const rows = store.rows("applications");
-      attr(node, "hidden", Object.keys(rows).length === 0);
-      keyed(list, Object.keys(rows), (key) => {
+      const keys = Object.keys(rows).filter((key) => !migration || rows[key].migration === migration);
+      attr(node, "hidden", keys.length === 0);
+      keyed(list, keys, (key) => {
         const bar = actionBar(context, () => applicationActions(store.row("applications", key)));
         bars.set(key, bar);
         const steps = STEPS.map(([label, , , about]) => h("li", {}, h("span", { class: "step-name" }, label), h("span", { class: "step-count", title: about })));
         return h("li", { class: "application" },
-          h("div", { class: "application-head" }, h("strong", {}), h("span", { class: "soft" }), bar.node), h("ol", { class: "steps" }, ...steps));
+          h("div", { class: "application-head" }, h("strong", {}), h("span", { class: "soft" }), !migration && rows[key].migration ? h("a", { href: `#/migration/${name(rows[key].migration)}` }, `migration ${rows[key].migration}`) : null, bar.node), h("ol", { class: "steps" }, ...steps));
       }, (each, key) => {
         fill(each, rows[key]);
         bars.get(key).update();
@@ -52,7 +55,7 @@ function fill(node, row) {
 }
 
 function about(row) {
-  const said = row.migration ? [`migration ${row.migration}, ${row.state}${row.stopped_by ? ` (STOPPED_BY_RULE: ${row.stopped_by})` : ""}`] : [`all of link ${row.link} that is in no migration`];
+  const said = row.migration ? [`${row.state}${row.stopped_by ? ` (STOPPED_BY_RULE: ${row.stopped_by})` : ""}`] : [`all of link ${row.link} that is in no migration`];
   if (row.readiness !== null) said.push(`readiness ${row.readiness}`);
   if (row.after.length) said.push(`after ${row.after.join(", ")}`);
   if (row.together) said.push("moves together");

@@ -14,11 +14,12 @@ export function table({ label, columns, empty, height = 18 }) {
     return h("div", { role: "columnheader", class: cellClass(column), "aria-sort": "none" }, button);
   });
   const head = h("div", { role: "row", class: "row head", "aria-rowindex": 1 }, ...heads);
-  const room = h("div", { class: "room", role: "presentation" });
-  const box = h("div", { class: "scroll", tabindex: 0, role: "rowgroup", "aria-label": `${label}, rows` }, room);
-  const grid = h("div", { role: "table", "aria-label": label, class: "table" }, h("div", { role: "rowgroup" }, head), box);
+  const room = h("div", { class: "room", role: "rowgroup" });
+  // The headings scroll with the rows, and stay at the top: so they are as wide, with a scrollbar or without.
+  const grid = h("div", { role: "table", "aria-label": label, class: "table" }, h("div", { role: "rowgroup", class: "heads" }, head), room);
+  const box = h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `${label}, rows` }, grid);
   const none = h("p", { class: "empty", hidden: true }, empty || "Nothing here.");
-  const node = h("div", { class: "table-box" }, grid, none);
+  const node = h("div", { class: "table-box" }, box, none);
   box.style.setProperty("--rows", height);
   node.style.setProperty("--columns", columns.map((column) => column.wide || (column.number ? "1fr" : "1.4fr")).join(" "));
   const pool = [];
@@ -67,7 +68,7 @@ export function table({ label, columns, empty, height = 18 }) {
   function draw() {
     attr(grid, "aria-rowcount", order.length + 1);
     attr(none, "hidden", order.length > 0);
-    attr(grid, "hidden", order.length === 0);
+    attr(box, "hidden", order.length === 0);
     room.style.setProperty("--length", order.length);
     const first = Math.max(0, Math.floor(box.scrollTop / ROW) - SPARE);
     const seen = Math.min(order.length - first, Math.ceil((box.clientHeight || 600) / ROW) + 2 * SPARE);

@@ -28,5 +28,6 @@ export function timelineView({ store }) {
 export function place({ kind, key }) {
   const at = key.indexOf("/");
   if (kind === "topic" || kind === "group") return `#/${kind}/${encodeURIComponent(key.slice(0, at))}/${encodeURIComponent(key.slice(at + 1))}`;
-  return { gateway: "#/fleet", link: "#/lock", application: "#/lock", migration: "#/lock" }[kind] || "";
+  if (kind === "application") return `#/migration/${encodeURIComponent(key.slice(0, at))}`;
+  return { gateway: "#/fleet", link: "#/lock", migration: `#/migration/${encodeURIComponent(key)}` }[kind] || "";
 }

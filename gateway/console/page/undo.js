@@ -53,20 +53,21 @@ export function undoTopics(link, topics, groups, word = "") {
     } };
 }
 
-// Of an application of a migration, or of all of them.
+// Of an application of a migration, or of all of them: `whole` is all of them from the beginning.
 export function undoApplication(row) {
+  const isAll = (chosen) => row.whole || chosen.all;
   const path = (chosen, dry) => {
-    const query = [chosen.all ? "" : `application=${name(row.name)}`, chosen.groups ? "groups=true" : "", dry ? "validate_only=true" : ""].filter(Boolean).join("&");
+    const query = [isAll(chosen) ? "" : `application=${name(row.name)}`, chosen.groups ? "groups=true" : "", dry ? "validate_only=true" : ""].filter(Boolean).join("&");
     return `/v3/migrations/${name(row.migration)}:undo${query ? `?${query}` : ""}`;
   };
-  const what = (chosen) => (chosen.all ? row.migration : row.name);
+  const what = (chosen) => (isAll(chosen) ? row.migration : row.name);
   return { id: "undo", label: "Undo…", title: `Undo the promotes of ${row.name}`, role: "operator", danger: true, name: what,
     options: [{ key: "groups", label: "Groups that only read, too: they are demoted first, and their members go to the source" },
       ...(row.applications > 1 ? [{ key: "all", label: `All applications of migration ${row.migration}, as one set` }] : [])],
-    cli: (chosen) => line("migration", "undo", row.migration, ...(chosen.all ? [] : ["--application", row.name]), chosen.groups ? "--groups" : ""),
+    cli: (chosen) => line("migration", "undo", row.migration, ...(isAll(chosen) ? [] : ["--application", row.name]), chosen.groups ? "--groups" : ""),
     plan: async (chosen) => {
       const home = await ask("POST", path(chosen, true));
-      const undone = home.migration.applications.filter((one) => chosen.all || one.name === row.name).map((one) => one.undo).filter(Boolean);
+      const undone = home.migration.applications.filter((one) => isAll(chosen) || one.name === row.name).map((one) => one.undo).filter(Boolean);
       const goes = home.migration.state === "ABORTED" ? [] : [`Migration ${row.migration} is PAUSED, so that nothing is promoted again behind it.`];
       return { facts: [...facts(undone.map((one) => one.until_time_ms).filter(Boolean), undone.map((one) => one.records_at_risk), home.mirror_topic_names.length, home.groups.length),
         ["Groups that are demoted before", count(home.demoted_groups.length)]], lines: [HOME, ...goes] };

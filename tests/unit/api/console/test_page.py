@@ -9,6 +9,7 @@ import pytest
 
 from gateway.console.feed import LISTENERS
 from gateway.console.files import page_files
+from gateway.migration.rules.file_text import TEXT_BYTES
 from tests.support.control.secured_api import SecuredApi, secured_api
 
 
@@ -45,6 +46,10 @@ async def test_the_page_names_no_other_site_and_has_nothing_inline() -> None:
         for line in content.splitlines():
             if line.startswith("import ") and ' from "./' in line:
                 assert line.rpartition('"./')[2].rstrip('";') in files, line
+
+
+def test_the_page_and_the_gateway_have_one_bound_for_files() -> None:
+    assert f"const MOST = {TEXT_BYTES:_}; // bytes" in page_files()["migration_file.js"].content.decode()
 
 
 async def test_who_asks_is_told_first(api: SecuredApi) -> None:
