@@ -62,10 +62,11 @@ class Watched:
 
 
 class Pictures:
-    """Of a page, at both widths, kept in the folder that `PICTURES` in the environment names; without it none is."""
+    """Of a page, at both widths, kept in the folder that `PICTURES` in the environment names; without it none is, nor
+    where `kept` says so."""
 
-    def __init__(self, page: Page) -> None:
-        folder = os.environ.get("PICTURES")
+    def __init__(self, page: Page, *, kept: bool = True) -> None:
+        folder = os.environ.get("PICTURES") if kept else None
         self._page = page
         self._folder = Path(folder) if folder else None
 
