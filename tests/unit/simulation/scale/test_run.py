@@ -43,18 +43,16 @@ def test_no_step_costs_more_for_each_partition_where_there_are_more(runs: Runs) 
     for name, one in few.items():
         other = many[name]
         times = TIMES * SLACK
-        if "spread" in name:  # by the round: their number follows the moves, up to a bound
-            times *= max(1.0, other.virtual_s / one.virtual_s)
+        if "spread" in name:  # rounds: how many is for `fleet/rules/test_membership.py`
+            continue
         assert other.calls <= times * one.calls, f"calls: {name}"
         assert other.to_gateways.size <= times * one.to_gateways.size, f"bytes to gateways: {name}"
         assert other.to_clusters.size <= times * one.to_clusters.size, f"bytes to clusters: {name}"
 
 
 @pytest.mark.slow
-def test_a_promote_asks_each_gateway_once_however_many_topics_there_are(runs: Runs) -> None:
-    few, many = (each["all is promoted"] for each in runs)
-    assert many.to_gateways.writes <= 1.5 * few.to_gateways.writes
-    assert many.virtual_s <= 1.5 * few.virtual_s, "its write pause is not longer for it"
+def test_a_promote_does_not_ask_each_gateway_for_each_topic(runs: Runs) -> None:
+    assert runs[1]["all is promoted"].to_gateways.writes < MANY / PER_TOPIC
 
 
 @pytest.mark.slow
