@@ -95,13 +95,15 @@ class MirrorMap:
         )
 
     def _touched_by(self, names: Collection[str], records: Mapping[Key, MirrorRecord]) -> set[Key]:
-        """The mirrors that one of these has a part of, or of which somebody has what it was not given; or nobody."""
+        """The mirrors that one of these has a part of, or of which somebody has what it was not given; or of which
+        nobody has a part."""
         topics, given, those = self._topics or {}, self._given, frozenset(names)
-        return {
+        found = {
             key
             for key, holders in topics.items()
             if not those.isdisjoint(holders.values()) or any(given.get(each) != name for each, name in holders.items())
-        } | (records.keys() - topics.keys())
+        }
+        return found | {key for key, record in records.items() if len(topics.get(key, ())) < len(record.starts)}
 
     def _whole(
         self,

@@ -106,9 +106,7 @@ class FleetMirrors:
 
     def assigned(self, assignment: FleetAssignment | None) -> None:
         """The group's assignment; None: the group has forgotten this gateway, which mirrors nothing then."""
-        self._map.assignment = assignment
-        self._reassigned |= self._transfer.unsettled  # what was given away is decided on anew
-        self._transfer.reassigned()
+        self._take(assignment)
         self._heartbeats.expect(() if assignment is None else assignment.peers)
         self.decide()
 
@@ -244,6 +242,11 @@ class FleetMirrors:
         self._follow()
         for holder, partitions in ask.items():
             self._releases.ask(holder, partitions)
+
+    def _take(self, assignment: FleetAssignment | None) -> None:
+        self._map.assignment = assignment
+        self._reassigned |= self._transfer.unsettled  # what was given away is decided on anew
+        self._transfer.reassigned()
 
     def _concerned(self, found: Division, changed: Mapping[Key, int]) -> set[MirrorPartition]:
         """The partitions of which something else may be to be said than the last time. Notes what is kept and banned.

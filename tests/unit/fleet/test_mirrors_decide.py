@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -158,9 +159,8 @@ def take(shipped: Shipped, by_all: ByAll, step: Any) -> None:
         case MirrorRecord():
             shipped.apply(step, step)
         case FleetAssignment() | ("assigned", None):
-            mirrors._map.assignment = step if isinstance(step, FleetAssignment) else None
-            for each in (mirrors._transfer, by_all.transfer):
-                each.reassigned()
+            mirrors._take(step if isinstance(step, FleetAssignment) else None)
+            by_all.transfer.reassigned()
         case ("gone", key):
             shipped.apply(record(key, 1, MirrorState.ACTIVE), None)
         case ("overridden", key):
@@ -201,6 +201,11 @@ LED_BY_NONE = FleetAssignment(leader="sidecar", owners=dict.fromkeys(NAMES, froz
 ANEW = record(("l", "t"), 1, MirrorState.ACTIVE)  # with fewer partitions
 LESS_IS_PAUSED = [LED_BY_A, ANEW, ("assigned", None), ("paused", TOPIC)]
 LESS_IS_KEPT = [LED_BY_A, ANEW, ("overridden", ("l", "t")), ("overridden", ("l", "t"))]
+PART_IS_NOBODYS = FleetAssignment(
+    leader="sidecar", owners={"a": frozenset(), "b": frozenset([MirrorPartition("l", "t", 1)])}
+)
+LED_AGAIN = [replace(PART_IS_NOBODYS, leader="a")]
+GIVEN_AWAY = [("give", frozenset([MirrorPartition("l", "t", 0)])), replace(LED_BY_A)]
 LEAVES = [COME, ("leave", None), LED_BY_B, ("give", partitions_of(PROMOTED)), ("time", 5.0)]
 
 
@@ -210,6 +215,8 @@ LEAVES = [COME, ("leave", None), LED_BY_B, ("give", partitions_of(PROMOTED)), ("
 @example(LED_BY_A, LEAVES)
 @example(LED_BY_NONE, LESS_IS_PAUSED)
 @example(LED_BY_NONE, LESS_IS_KEPT)
+@example(PART_IS_NOBODYS, LED_AGAIN)
+@example(LED_BY_A, GIVEN_AWAY)
 @given(assignments, st.lists(steps, max_size=25))
 def test_what_has_changed_is_decided_on_as_all_of_it_would_be(first: FleetAssignment, story: list[Any]) -> None:
     shipped = Shipped()

@@ -16,6 +16,7 @@ from tests.simulation.scale.table_engine import TableEngine
 FEW, MANY = 200, 800
 TIMES = MANY / FEW
 PER_TOPIC = 5
+TOLD = 300  # bytes of a partition, to all other gateways
 SLACK = 1.3  # what is the same at any size makes for less than TIMES
 
 
@@ -46,7 +47,8 @@ def test_no_step_costs_more_for_each_partition_where_there_are_more(runs: Runs) 
         if "spread" in name:  # rounds: how many is for `fleet/rules/test_membership.py`
             continue
         assert other.calls <= times * one.calls, f"calls: {name}"
-        assert other.to_gateways.size <= times * one.to_gateways.size, f"bytes to gateways: {name}"
+        told = max(times * one.to_gateways.size, TOLD * MANY)  # a step that is over at once tells little
+        assert other.to_gateways.size <= told, f"bytes to gateways: {name}"
         assert other.to_clusters.size <= times * one.to_clusters.size, f"bytes to clusters: {name}"
 
 
