@@ -53,6 +53,15 @@ class Topics:
             raise BenchError(f"topics {names[0]} … cannot be created: {error}") from error
         wait_until(lambda: self._led(names) == partitions * len(names), 120.0, f"leaders of {names[0]} …", poll_s=0.05)
 
+    def wait_in_sync(self, names: Sequence[str], partitions: int = PARTITIONS) -> None:
+        """Wait until each partition of these topics has all of its replicas in sync."""
+        wait_until(lambda: self._in_sync(names) == partitions * len(names), 120.0, f"replicas of {names[0]} …")
+
+    def _in_sync(self, names: Sequence[str]) -> int:
+        known = self._admin.list_topics(timeout=20).topics
+        found = [partition for name in names if name in known for partition in known[name].partitions.values()]
+        return sum(len(partition.isrs) == self._replicas for partition in found)
+
     def _led(self, names: Sequence[str]) -> int:
         """How many partitions of these topics have a leader."""
         known = self._admin.list_topics(timeout=20).topics

@@ -39,6 +39,7 @@ def measure(lab: ProductionLab, say: Say) -> None:
 def _measured(lab: ProductionLab, topics: Sequence[str]) -> dict[str, float]:
     lab.on_source.create_all(topics, _PER_TOPIC)
     thousands = len(topics) * _PER_TOPIC / 1000
+    bare_s = _bare(lab, [f"bare-{topic}" for topic in topics[: 1000 // _PER_TOPIC]])
     with lab.gateway.link(_LINK, lab.source.bootstrap):
         meter = Meter(lab.gateway.pid)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -46,10 +47,23 @@ def _measured(lab: ProductionLab, topics: Sequence[str]) -> dict[str, float]:
                 done.result()
         wait_until(lambda: lab.gateway.ready(_LINK) == len(topics), _CREATED_S, "all mirrors to be ready", poll_s=0.5)
         metrics = {"create_s_per_1000": meter.wall_s / thousands, **meter.per(thousands, "create_cpu_s_per_1000")}
+        metrics["bare_s_per_1000"] = bare_s
         metrics["rest_ms_s_per_1000"] = _at_rest(lab) / thousands
         metrics["pause_ms"] = _promoted(lab, topics)
         metrics["stopped_ms_s_per_1000"] = _at_rest(lab) / thousands
     return metrics
+
+
+def _bare(lab: ProductionLab, topics: Sequence[str]) -> float:
+    """Seconds per 1,000 partitions to create such topics on the target without a gateway, until all are in sync."""
+    began = time.monotonic()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for done in [pool.submit(lab.on_target.create, topic, _PER_TOPIC) for topic in topics]:
+            done.result()
+    lab.on_target.wait_in_sync(topics, _PER_TOPIC)
+    took_s = time.monotonic() - began
+    lab.on_target.drop(*topics)
+    return took_s / (len(topics) * _PER_TOPIC / 1000)
 
 
 def _promoted(lab: ProductionLab, topics: Sequence[str]) -> float:

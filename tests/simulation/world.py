@@ -155,7 +155,10 @@ class World:
 
     def _lost(self, partition: Partition, batches: Sequence[Batch], promised: int) -> None:
         self.outcome.leaders_lost += any(is_promised(partition, batch) for batch in batches)
-        judge_promises(self.gateways, partition, batches, promised, self.judge.findings, self.loop.time())
+        origin = self.source.lookup(partition.topic.name, partition.index)
+        is_gapless = origin is not None and origin.is_gapless
+        findings, now = self.judge.findings, self.loop.time()
+        judge_promises(self.gateways, partition, batches, promised, findings, now, is_gapless=is_gapless)
 
     def _gateway(self, number: int) -> GatewayNode:
         return self.gateway(f"{self.fleet_name}{number}", self.target)

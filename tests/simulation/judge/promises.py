@@ -25,12 +25,15 @@ def judge_promises(
     promised: int,
     findings: Findings,
     now: float,
+    *,
+    is_gapless: bool,
 ) -> None:
     """Compare what every gateway says of a partition with where its log ends now.
 
     Args:
         lost: the batches that the leader before had alone.
         promised: its high watermark: what is below it was acknowledged.
+        is_gapless: the source has no markers and no offset gaps, so offsets are equal, whoever knows it yet.
     """
     end = lost[0].header.base_offset
     writer = mirror_of(lost[0].header.producer_id)
@@ -38,7 +41,7 @@ def judge_promises(
         return
     topic, index = partition.topic.name, partition.index
     told = [each for gateway in gateways if gateway.serves for each in _told(gateway, topic, index)]
-    if any(each.translates for each in told):  # the position is the source's offset, and not the copy's
+    if not is_gapless or any(each.translates for each in told):  # the position is the source's offset
         told = [each for each in told if each.of_copy]
     for each in told:
         if each.offset > end:

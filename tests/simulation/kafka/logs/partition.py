@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from protocol.errors import ErrorCode
@@ -387,6 +388,15 @@ class Partition:
     def log_start(self) -> int:
         """First offset of the leader's log."""
         return self.best.log.start
+
+    @property
+    def is_gapless(self) -> bool:
+        """There is a record at each offset of the leader's log: no markers, and nothing was compacted away."""
+        batches = self.best.log.batches
+        headers = [batch.header for batch in batches]
+        if any(header.is_control or header.count <= header.last_offset_delta for header in headers):
+            return False
+        return all(one.last + 1 == other.header.base_offset for one, other in pairwise(batches))
 
     def delete_records(self, before: int) -> tuple[ErrorCode, int]:
         """DeleteRecords on the leader: the error and the new low watermark; -1 as `before` is the high watermark."""

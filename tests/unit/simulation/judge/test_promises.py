@@ -32,12 +32,12 @@ def gateway(
     return SimpleNamespace(name="gw", serves=up, gateway=inside)
 
 
-def judged(*gateways: Any, producer_id: int = MIRROR, promised: int = END) -> dict[str, int]:
+def judged(*gateways: Any, producer_id: int = MIRROR, promised: int = END, is_gapless: bool = True) -> dict[str, int]:
     """When a new leader's log ends at END, and the former one had more."""
     findings = Findings()
     partition: Any = SimpleNamespace(topic=SimpleNamespace(name="t"), index=0)
     lost: Any = [SimpleNamespace(header=SimpleNamespace(base_offset=END, producer_id=producer_id))]
-    judge_promises(gateways, partition, lost, promised, findings, 1.0)
+    judge_promises(gateways, partition, lost, promised, findings, 1.0, is_gapless=is_gapless)
     return findings.faults
 
 
@@ -54,6 +54,11 @@ def test_where_offsets_differ_the_position_is_the_sources_own() -> None:
     assert not judged(gateway(END, END + 9, MirrorMode.TRANSLATE))
     assert not judged(gateway(END, END, MirrorMode.TRANSLATE), gateway(0, END + 9))  # and it was heard elsewhere
     assert judged(gateway(END + 1, END + 9, MirrorMode.TRANSLATE)) == {"lost": 1}
+
+
+def test_who_has_not_read_yet_that_offsets_differ_says_the_sources_own_position() -> None:
+    assert not judged(gateway(0, END + 9), is_gapless=False)
+    assert judged(gateway(END + 1, END + 9), is_gapless=False) == {"lost": 1}
 
 
 def test_of_others_appends_nothing_was_said() -> None:
