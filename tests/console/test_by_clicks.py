@@ -11,7 +11,7 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -137,20 +137,17 @@ async def test_a_migration_by_clicks(tmp_path: Path, source: DevCluster, target:
             producer = idempotent(gateway.bootstrap, topic, "orders")
             with producer as writer:
                 await asyncio.to_thread(writer.wait_for, 200)
-                async with reading(source.bootstrap, topic, group, "billing-old") as before:
-                    await until_seen(before, 50)
-                    successor = reading(gateway.bootstrap, topic, group, "billing-new")
-                    after = await successor.__aenter__()
-                    try:
+                async with AsyncExitStack() as clients:
+                    async with reading(source.bootstrap, topic, group, "billing-old") as before:
+                        await until_seen(before, 50)
+                        after = await clients.enter_async_context(
+                            reading(gateway.bootstrap, topic, group, "billing-new")
+                        )
                         await expect(page.locator(".boat")).to_have_count(1, timeout=PATIENCE_MS)
                         await expect(page.get_by_text("waiting for 1 member on the source")).to_be_visible(
                             timeout=PATIENCE_MS
                         )
                         await pictures.take("lock")
-                    except BaseException:
-                        await successor.__aexit__(None, None, None)
-                        raise
-                try:
                     await expect(page.get_by_text("open: reads on the target")).to_be_visible(timeout=PATIENCE_MS)
                     await until_seen(after, 50)
 
@@ -197,8 +194,6 @@ async def test_a_migration_by_clicks(tmp_path: Path, source: DevCluster, target:
                     await expect(page.get_by_role("heading", name=group)).to_be_visible()
                     await expect(page.get_by_text("billing-new at")).to_be_visible(timeout=PATIENCE_MS)
                     await pictures.take("group")
-                finally:
-                    await successor.__aexit__(None, None, None)
                 await asyncio.to_thread(writer.stop)
             await assert_both_have_all(source, target, topic, writer)
             assert seen.complaints == []
@@ -217,39 +212,36 @@ async def test_a_migration_file_by_clicks(tmp_path: Path, source: DevCluster, ta
             old = idempotent(source.bootstrap, topic, "old")
             writer = idempotent(gateway.bootstrap, topic, "orders")
             try:
-                async with reading(source.bootstrap, topic, group, "billing-old") as before:
-                    with old:
-                        await asyncio.to_thread(old.wait_for, 50)
-                    await until_seen(before, 50)
-                    await page.get_by_role("link", name="Migrations").click()
-                    await page.get_by_role("link", name="Apply a file").click()
-                    await page.get_by_role("button", name="Draft it").click()
-                    field = page.get_by_label("The migration file (YAML)")
-                    await expect(field).to_have_value(re.compile(topic), timeout=PATIENCE_MS)
-                    await field.fill(FILE.format(link=link, topic=topic, group=group))
-                    await expect(page.get_by_text(f"shop: mirror topic {topic}")).to_be_visible(timeout=PATIENCE_MS)
-                    await pictures.take("file")
-                    await page.get_by_role("button", name="Apply…").click()
-                    await expect(page.get_by_text("Topics that change sides")).to_be_visible(timeout=PATIENCE_MS)
-                    await pictures.take("apply")
-                    await page.get_by_role("button", name="Cancel").click()
-                    await confirmed(page, "Apply…", "shop")
-                    await expect(page.get_by_role("heading", name="shop", exact=True)).to_be_visible(
-                        timeout=PATIENCE_MS
-                    )
-                    await expect(page.get_by_text(f"create mirror shop {topic}")).to_be_visible(timeout=PATIENCE_MS)
-                    await asyncio.to_thread(writer.start().wait_for, 50)
-                    successor = reading(gateway.bootstrap, topic, group, "billing-new")
-                    after = await successor.__aenter__()
-                    try:
+                async with AsyncExitStack() as clients:
+                    async with reading(source.bootstrap, topic, group, "billing-old") as before:
+                        with old:
+                            await asyncio.to_thread(old.wait_for, 50)
+                        await until_seen(before, 50)
+                        await page.get_by_role("link", name="Migrations").click()
+                        await page.get_by_role("link", name="Apply a file").click()
+                        await page.get_by_role("button", name="Draft it").click()
+                        field = page.get_by_label("The migration file (YAML)")
+                        await expect(field).to_have_value(re.compile(topic), timeout=PATIENCE_MS)
+                        await field.fill(FILE.format(link=link, topic=topic, group=group))
+                        await expect(page.get_by_text(f"shop: mirror topic {topic}")).to_be_visible(timeout=PATIENCE_MS)
+                        await pictures.take("file")
+                        await page.get_by_role("button", name="Apply…").click()
+                        await expect(page.get_by_text("Topics that change sides")).to_be_visible(timeout=PATIENCE_MS)
+                        await pictures.take("apply")
+                        await page.get_by_role("button", name="Cancel").click()
+                        await confirmed(page, "Apply…", "shop")
+                        await expect(page.get_by_role("heading", name="shop", exact=True)).to_be_visible(
+                            timeout=PATIENCE_MS
+                        )
+                        await expect(page.get_by_text(f"create mirror shop {topic}")).to_be_visible(timeout=PATIENCE_MS)
+                        await asyncio.to_thread(writer.start().wait_for, 50)
+                        after = await clients.enter_async_context(
+                            reading(gateway.bootstrap, topic, group, "billing-new")
+                        )
                         await expect(page.get_by_text("shop: promote group")).to_contain_text(
                             "on the source", timeout=PATIENCE_MS
                         )
                         await pictures.take("migration")
-                    except BaseException:
-                        await successor.__aexit__(None, None, None)
-                        raise
-                try:
                     await expect(page.get_by_text("Nothing is left to be done.")).to_be_visible(timeout=PATIENCE_MS)
                     await asyncio.to_thread(writer.wait_for, 200)
                     undo = page.get_by_role("button", name="Undo…").first
@@ -264,8 +256,6 @@ async def test_a_migration_file_by_clicks(tmp_path: Path, source: DevCluster, ta
                     read = len(after)
                     await asyncio.to_thread(writer.wait_for, 200)
                     await until_seen(after, read + 200)
-                finally:
-                    await successor.__aexit__(None, None, None)
             finally:
                 await asyncio.to_thread(writer.stop)
             await assert_both_have_all(source, target, topic, old, writer)

@@ -12,9 +12,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from gateway.devcluster import DevCluster
 from gateway.migration.rules.client_errors import LEAST_FAILURES, LEAST_SAMPLES
-from tests.support.brokers.logs import create_topic
 from tests.support.brokers.topic_configs import alter
 from tests.support.gateways.gateway import GatewayProcess, running_gateway
+from tests.support.gateways.waves import shown, two_waves
 from tests.support.waiting import wait_until
 
 CLIENTS = 4
@@ -22,12 +22,6 @@ LARGE = b"x" * 4_000
 SMALL = b"x"
 LIMIT = "max.message.bytes"
 """A larger batch is refused by the target: MESSAGE_TOO_LARGE."""
-
-
-def shown(gateway: GatewayProcess, name: str) -> dict[str, Any]:
-    answer = gateway.api.get(f"/v3/migrations/{name}")
-    found: dict[str, Any] = answer.json() if answer.is_success else {"state": answer.text, "applications": []}
-    return found
 
 
 class Clients:
@@ -57,17 +51,7 @@ def test_errors_of_clients_stop_the_second_wave(
     tmp_path: Path, source: DevCluster, target: DevCluster, topic: str
 ) -> None:
     link, second = f"link-{topic}", f"{topic}-second"
-    for name in (topic, second):
-        create_topic(source.bootstrap, name, partitions=1)
-    file = {
-        "migration": topic,
-        "link": link,
-        "failback_keep": "0",
-        "waves": [["first"], ["second"]],
-        "wave_rest": "1h",
-        "stop_when": {"client_errors_percent": 20},
-        "applications": [{"name": "first", "topics": [topic]}, {"name": "second", "topics": [second]}],
-    }
+    file = two_waves(source, link, topic, rest="1h", stop_when={"client_errors_percent": 20})
     with running_gateway(tmp_path, target.bootstrap, link, workers=2) as gateway:
         gateway.create_link(link, source.bootstrap)
 

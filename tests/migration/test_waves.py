@@ -8,32 +8,16 @@ from typing import Any
 from confluent_kafka import Producer
 
 from gateway.devcluster import DevCluster
-from tests.support.brokers.logs import create_topic
-from tests.support.gateways.gateway import GatewayProcess, running_gateway
+from tests.support.gateways.gateway import running_gateway
+from tests.support.gateways.waves import shown, two_waves
 from tests.support.waiting import wait_until
 
 REST_S = 20
 
 
-def shown(gateway: GatewayProcess, name: str) -> dict[str, Any]:
-    answer = gateway.api.get(f"/v3/migrations/{name}")
-    found: dict[str, Any] = answer.json() if answer.is_success else {"state": answer.text, "applications": []}
-    return found
-
-
 def test_a_late_write_stops_the_second_wave(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> None:
     link, second = f"link-{topic}", f"{topic}-second"
-    for name in (topic, second):
-        create_topic(source.bootstrap, name, partitions=1)
-    file = {
-        "migration": topic,
-        "link": link,
-        "failback_keep": "0",
-        "waves": [["first"], ["second"]],
-        "wave_rest": f"{REST_S}s",
-        "stop_when": {"late_writes": 0},
-        "applications": [{"name": "first", "topics": [topic]}, {"name": "second", "topics": [second]}],
-    }
+    file = two_waves(source, link, topic, rest=f"{REST_S}s", stop_when={"late_writes": 0})
     with running_gateway(tmp_path, target.bootstrap, link) as gateway:
         gateway.create_link(link, source.bootstrap)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, Unpack
 
 from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
 from tests.simulation.judge.rights import GATEWAYS
@@ -26,8 +26,12 @@ Shown = tuple[str, str]
 """State and direction of a mirror topic."""
 
 
-class LinkOptions(TypedDict):
-    """What a run's link has; see `Operator.create_link`."""
+class LinkOptions(TypedDict, total=False):
+    """What a link has. `synced`: the offsets of its groups are synced, as often as can be.
+
+    `auto_create`: the source topic whose mirror the link creates by itself. `acls`: they are copied.
+    `ack_both`: clients' writes are answered when they are on both clusters.
+    """
 
     synced: bool
     auto_create: str
@@ -69,57 +73,37 @@ class Operator:
 
     # -- operations ------------------------------------------------------------------------------------------------
 
-    async def create_link(
-        self,
-        bootstrap: str,
-        *,
-        synced: bool = False,
-        auto_create: str = "",
-        acls: bool = False,
-        ack_both: bool = False,
-    ) -> None:
-        """Name the source. `synced`: the offsets of its groups are synced, as often as can be.
-
-        `auto_create`: the source topic whose mirror the link creates by itself. `acls`: they are copied.
-        `ack_both`: clients' writes are answered when they are on both clusters.
-        """
+    async def create_link(self, bootstrap: str, **options: Unpack[LinkOptions]) -> None:
+        """Name the source."""
 
         async def exists() -> bool:
             return (await self.ask("GET", f"/v3/links/{self.link}"))[0] == 200
 
         async def ask() -> None:
-            await self.ask_for_link(bootstrap, synced=synced, auto_create=auto_create, acls=acls, ack_both=ack_both)
+            await self.ask_for_link(bootstrap, **options)
 
         await self.until(exists, ask, "/v3/links")
 
-    async def ask_for_link(
-        self,
-        bootstrap: str,
-        *,
-        synced: bool = False,
-        auto_create: str = "",
-        acls: bool = False,
-        ack_both: bool = False,
-    ) -> None:
+    async def ask_for_link(self, bootstrap: str, **options: Unpack[LinkOptions]) -> None:
         """Ask once for `create_link`."""
         configs = [{"name": "bootstrap.servers", "value": bootstrap}]
         if self.prefix:
             configs += [{"name": "link.prefix", "value": self.prefix}]
-        if ack_both:
+        if options.get("ack_both"):
             configs += [{"name": "ack", "value": "both"}]
-        if synced:
+        if options.get("synced"):
             configs += [
                 {"name": "consumer.offset.sync.enable", "value": "true"},
                 {"name": "consumer.offset.sync.ms", "value": "1000"},
             ]
-        if auto_create:
+        if auto_create := options.get("auto_create"):
             one = {"name": auto_create, "patternType": "LITERAL", "filterType": "INCLUDE"}
             configs += [
                 {"name": "auto.create.mirror.topics.enable", "value": "true"},
                 {"name": "auto.create.mirror.topics.filters", "value": json.dumps({"topicFilters": [one]})},
                 {"name": "metadata.max.age.ms", "value": "1000"},
             ]
-        if acls:
+        if options.get("acls"):
             every = {"aclFilters": [{"resourceFilter": {"resourceType": "any", "patternType": "any"}}]}
             configs += [
                 {"name": "acl.sync.enable", "value": "true"},
