@@ -1,8 +1,8 @@
 """What the control plane knows, kept in a compacted topic on the target: there is no database to run.
 
-Every gateway reads the topic all the time, in its order (`open`). One of them leads: it alone writes (`lead`, `resign`),
-each change in one transaction, which others that wait and do not concern it may share. The views change only with what
-is committed, so what they show survives a crash.
+Every gateway reads the topic all the time, in its order (`open`). One of them leads: it alone writes (`lead`,
+`resign`), each change in one transaction, which others that wait and do not concern it may share. The views change only
+with what is committed, so what they show survives a crash.
 """
 
 from __future__ import annotations
