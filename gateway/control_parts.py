@@ -160,7 +160,7 @@ def topic_promoter(
     groups: GroupMoves | None = None,
     ends: SourceEnds | None = None,
     target_ends: SourceEnds | None = None,
-    on_pause_ended: Callable[[str, str, float], None] = lambda link, outcome, seconds: None,
+    on_pause_ended: Callable[[str, str, float, Mapping[str, float]], None] = lambda link, outcome, seconds, steps: None,
     clock: Callable[[], float] | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> TopicPromoter:
@@ -173,13 +173,13 @@ def topic_promoter(
         ends: reads the source's log ends; its own Kafka client by default.
         target_ends: reads the target's, for a failback; so too.
         go_on: told (link, mirror topic) when the record says that a failback is to go on.
-        on_pause_ended: told (link, "stopped" or "aborted", seconds that writes were paused).
+        on_pause_ended: told (link, how it ended, seconds that writes were paused, the same by what was done).
     """
     clock, ends = clock or parts.clock, ends or NetSourceEnds(parts.sources)
 
-    def pause_ended(link: str, outcome: str, seconds: float) -> None:
+    def pause_ended(link: str, outcome: str, seconds: float, steps: Mapping[str, float]) -> None:
         parts.pauses_seen.ended(link, outcome, seconds)
-        on_pause_ended(link, outcome, seconds)
+        on_pause_ended(link, outcome, seconds, steps)
 
     tools = PromoteTools(
         records=parts.records,

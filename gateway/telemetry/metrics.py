@@ -14,6 +14,7 @@ from functools import partial
 from itertools import accumulate
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, generate_latest
+from prometheus_client import Counter as CounterMetric
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -59,6 +60,12 @@ class Metrics:
             buckets=PAUSE_BUCKETS_S,
             registry=self.registry,
         )
+        self._pause_steps = CounterMetric(
+            "lockgate_write_pause_step_seconds",
+            "Of the time that topic promotes held writes, what each step took; decide is what is between the steps.",
+            ["link", "step"],
+            registry=self.registry,
+        )
         self._creates = Histogram(
             "lockgate_mirror_create_duration_seconds",
             "How long the creation of a mirror topic took, by how it ended (created, refused, failed).",
@@ -68,9 +75,11 @@ class Metrics:
         )
         self.registry.register(_Scrape(self))
 
-    def pause_ended(self, link: str, outcome: str, seconds: float) -> None:
-        """A promote released the writes it held. `outcome`: stopped | aborted | rehearsed."""
+    def pause_ended(self, link: str, outcome: str, seconds: float, steps: Mapping[str, float]) -> None:
+        """A promote released the writes it held. `outcome`: stopped | aborted | rehearsed. `steps`: seconds of it."""
         self._pauses.labels(link, outcome).observe(seconds)
+        for step, spent_s in steps.items():
+            self._pause_steps.labels(link, step).inc(max(0.0, spent_s))
 
     def create_ended(self, link: str, outcome: str, seconds: float) -> None:
         """A mirror topic was created, or was not. `outcome`: see `topics/measured_create.py`."""

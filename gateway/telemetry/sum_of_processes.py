@@ -17,6 +17,7 @@ _RULES: Final[dict[str, Callable[[Iterable[float]], float]]] = {
     "lockgate_build": max,
     "lockgate_build_info": max,
     "lockgate_write_pause_duration_seconds_created": min,
+    "lockgate_write_pause_step_seconds_created": min,
     "lockgate_mirror_create_duration_seconds_created": min,
 }
 """Which number counts where not the sum does."""

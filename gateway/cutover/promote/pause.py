@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import structlog
 
@@ -19,6 +20,8 @@ from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.state.records import MirrorRecord
 
+DECIDE: Final = "decide"
+"""The name of what is between two steps."""
 _AGAIN_S = 0.01
 _log = structlog.get_logger("lockgate.promote")
 
@@ -34,6 +37,8 @@ class PromotePause:
         self._until_stamped: tuple[Pause, ...] = ()
         self._memory = memory
         self._told: set[str] = set()
+        self._steps: dict[str, float] = {}
+        self._step, self._step_since = "", 0.0
         self._log = _log.bind(link=link, topics=list(topics))
 
     @property
@@ -45,6 +50,15 @@ class PromotePause:
         """Seconds until the pause must end; below 0 when it should have."""
         began = self._memory.paused_at
         return self._tools.limits.pause_timeout_s - (self._tools.clock() - began if began is not None else 0.0)
+
+    def enter(self, step: str) -> None:
+        """What is done from now on. Under the pause its time is counted, for the log and the metric."""
+        now = self._tools.clock()
+        began = self._memory.paused_at
+        if began is not None and self._step:
+            spent_s = now - max(began, self._step_since)
+            self._steps[self._step] = self._steps.get(self._step, 0.0) + spent_s
+        self._step, self._step_since = step, now
 
     async def pause(self, records: Sequence[MirrorRecord]) -> None:
         """Pause the writes here, and ask each gateway that has not acknowledged these epochs, once. Raises nothing."""
@@ -80,13 +94,20 @@ class PromotePause:
             outcome: stopped | aborted | rehearsed; see `PromoteTools.on_pause_ended`.
         """
         began = self._memory.paused_at
+        self.enter(self._step)
         self._publisher.resume((*self._pauses, *self._until_stamped))
         self._pauses = self._until_stamped = ()
         self._memory.resumed()
         if began is None:
             return None
-        paused_s = self._tools.clock() - began
-        self._tools.on_pause_ended(self._link, outcome, paused_s)
+        paused_s, steps, self._steps = self._tools.clock() - began, self._steps, {}
+        self._tools.on_pause_ended(self._link, outcome, paused_s, steps)
+        self._log.info(
+            "the write pause is over",
+            outcome=outcome,
+            paused_ms=round(paused_s * 1000, 1),
+            steps_ms={step: round(spent_s * 1000, 1) for step, spent_s in steps.items()},
+        )
         return paused_s
 
     def _pause_of(self, record: MirrorRecord, epoch: int) -> Pause:

@@ -14,7 +14,7 @@ import structlog
 
 from gateway.cutover.failback.rules.failback_promote import stopped
 from gateway.cutover.promote.gather import Gatherer, PromoteTools
-from gateway.cutover.promote.pause import PromotePause
+from gateway.cutover.promote.pause import DECIDE, PromotePause
 from gateway.cutover.promote.rehearsal import PauseRehearsed, stalls_under
 from gateway.cutover.promote.rules.checks import InvariantViolated
 from gateway.cutover.promote.rules.memory import PromoteMemory
@@ -147,7 +147,9 @@ class PromoteRun:
                 self.waiting_for = step.reason
                 self._stay(step)
                 action = self._actions[step.kind](step)
+                self._pause.enter(step.kind.value)
                 await (self._unless_ended(action) if step.kind in _INTERRUPTIBLE else action)
+                self._pause.enter(DECIDE)
         except (ProducerFenced, LeftToTheNext):
             raise  # the successor goes on from the record
         except Exception:
@@ -427,7 +429,7 @@ class PromoteRun:
             self._gather.groups.release()
         if paused_s is not None:
             new = MirrorState.PENDING_MIRROR if self._gather.is_failback else MirrorState.STOPPED
-            self._log.info("mirror state", new=new.value, paused_ms=round(paused_s * 1000, 1))
+            self._log.info("mirror state", new=new.value)
         if self._gather.is_failback:
             for topic in self._topics:
                 self._tools.progress.forget(topic)  # they were offsets of the target

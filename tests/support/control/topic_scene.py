@@ -115,6 +115,7 @@ class TopicScene:
         self.target_ends = FakeEnds()
         self.forwarder = FakeForwarder(plane)
         self.held: list[tuple[str, str]] = []
+        self.spent: list[tuple[float, Mapping[str, float]]] = []  # of each write pause: seconds, the same by step
         self.gone_on: list[tuple[str, str]] = []
         self.phases: list[WritePhase] = []
         self.groups: GroupMoves | None = None
@@ -130,8 +131,12 @@ class TopicScene:
             groups=self.groups,
             ends=self.ends,
             target_ends=self.target_ends,
-            on_pause_ended=lambda link, outcome, seconds: self.held.append((link, outcome)),
+            on_pause_ended=self._pause_ended,
         )
+
+    def _pause_ended(self, link: str, outcome: str, seconds: float, steps: Mapping[str, float]) -> None:
+        self.held.append((link, outcome))
+        self.spent.append((seconds, steps))
 
     async def mirror(self, topic: str = "orders") -> None:
         await self.plane.with_mirror(topic)

@@ -116,7 +116,7 @@ def families() -> list[Metric]:
     """Every family, with a sample of each."""
     metrics = Metrics()
     metrics.control, metrics.proxy, metrics.fleet = _control, _proxy, _fleet
-    metrics.pause_ended("l", "stopped", 0.1)
+    metrics.pause_ended("l", "stopped", 0.1, {"read_ends": 0.1})
     metrics.create_ended("l", "created", 0.1)
     return [each for each in metrics.registry.collect() if each.name.startswith("lockgate_")]
 

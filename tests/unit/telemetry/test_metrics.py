@@ -184,13 +184,15 @@ def test_proxy():
 
 def test_fences():
     metrics = Metrics()
-    metrics.pause_ended("l", "stopped", 0.04)
-    metrics.pause_ended("l", "stopped", 0.4)
+    metrics.pause_ended("l", "stopped", 0.04, {"read_ends": 0.03, "decide": 0.01})
+    metrics.pause_ended("l", "stopped", 0.4, {"read_ends": 0.4})
 
     found = samples(metrics)
 
     assert found[key("lockgate_write_pause_duration_seconds_count", link="l", outcome="stopped")] == 2
     assert found[key("lockgate_write_pause_duration_seconds_bucket", link="l", outcome="stopped", le="0.05")] == 1
+    assert round(found[key("lockgate_write_pause_step_seconds_total", link="l", step="read_ends")], 6) == 0.43
+    assert found[key("lockgate_write_pause_step_seconds_total", link="l", step="decide")] == 0.01
 
 
 def test_buckets_that_do_not_fit_their_bounds_are_an_error():

@@ -47,7 +47,7 @@ def metrics(*, leads: bool, lease_left_s: float, pause_s: float) -> str:
     made.fleet = lambda: FleetNumbers(
         leads=leads, lease_left_s=lease_left_s, mirrored=3, states={"up": 2} if leads else {}, audit_lost=None
     )
-    made.pause_ended("l", "stopped", pause_s)
+    made.pause_ended("l", "stopped", pause_s, {"read_ends": pause_s})
     return made.render()[0].decode()
 
 

@@ -221,3 +221,11 @@ async def test_a_promote_that_is_given_up_leaves_the_rights_as_they_were(with_ac
     with pytest.raises(Conflict, match="not done"):
         await with_acls.promote()
     assert ALICE not in with_acls.plane.target.acls_there
+
+
+async def test_all_of_a_write_pause_is_accounted_for_by_step(scene: TopicScene) -> None:
+    await scene.promote()
+    ((paused_s, steps),) = scene.spent
+    assert sum(steps.values()) == pytest.approx(paused_s)
+    assert {"pause_writes", "read_ends", "stop_mirror", "read_copy", "persist_stopped", "decide"} <= set(steps)
+    assert min(steps.values()) >= 0

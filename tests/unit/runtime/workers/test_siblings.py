@@ -24,7 +24,7 @@ class Process:
         self.peers = Peers(self.name, "1", lambda: "s", lambda *_: None)
         self.checks: dict[str, str] = {"lease": "", "target": ""}
         metrics = Metrics()
-        metrics.pause_ended("l", "stopped", 0.01)
+        metrics.pause_ended("l", "stopped", 0.01, {})
         self.siblings = Siblings("gw", Worker(index, count), self.peers, metrics, lambda: self.checks)
 
 
