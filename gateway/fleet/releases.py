@@ -16,6 +16,7 @@ from gateway.fleet.rules.heartbeats import decode_partitions, encode_partitions
 from gateway.fleet.rules.ownership_transfer import OwnershipTransfer
 from gateway.kafka.connection.errors import NetError
 from gateway.mirror.interface import OwnedMirrors
+from gateway.mirror.partition.rules.producer_table import CarriedTable
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.state.records import ProducerEntry
 
@@ -27,7 +28,7 @@ _ENTRIES: Final = 80_000  # of all tables in an answer: some 5 MB of the 8 that 
 _KEPT_S: Final = 10.0  # tables that did not fit are asked for at once
 _log = structlog.get_logger("lockgate.fleet")
 
-Tables = Mapping[MirrorPartition, Sequence[ProducerEntry]]
+Tables = Mapping[MirrorPartition, CarriedTable]
 
 
 class Releases:
@@ -53,7 +54,7 @@ class Releases:
         self._carry_on = carry_on
         self._clock = clock
         self._kept = kept
-        self._tables: dict[MirrorPartition, tuple[float, Sequence[ProducerEntry]]] = {}  # not told yet, until when
+        self._tables: dict[MirrorPartition, tuple[float, CarriedTable]] = {}  # not told yet, until when
         self._tasks: set[asyncio.Task[None]] = set()
         peers.handlers[RELEASE] = self._give
 
@@ -90,7 +91,7 @@ class Releases:
             )
 
     async def _released(self, gateway: str, partitions: Sequence[MirrorPartition]) -> Tables:
-        found: dict[MirrorPartition, Sequence[ProducerEntry]] = {}
+        found: dict[MirrorPartition, CarriedTable] = {}
         asked = encode_partitions(partitions)
         try:
             while asked:
@@ -107,20 +108,21 @@ class Releases:
         if given:
             tables = await self._engine.release(given)
             self._carry_on()
-            now = self._clock()
-            self._tables = {each: kept for each, kept in self._tables.items() if kept[0] > now}
-            self._tables |= {each: (now + _KEPT_S, table) for each, table in tables.items()}
+            until = self._clock() + _KEPT_S
+            self._tables |= {each: (until, table) for each, table in tables.items()}
         return self._answer(asked)
 
     def _answer(self, asked: Collection[MirrorPartition]) -> Mapping[str, Any]:
         """As many whole tables as go into one answer, and which are yet to be asked for."""
-        told: dict[MirrorPartition, Sequence[ProducerEntry]] = {}
+        now = self._clock()
+        self._tables = {each: kept for each, kept in self._tables.items() if kept[0] > now}
+        told: dict[MirrorPartition, CarriedTable] = {}
         waiting = sorted(each for each in asked if each in self._tables)
         entries = 0
-        while waiting and (not told or entries + len(self._tables[waiting[0]][1]) <= _ENTRIES):
+        while waiting and (not told or entries + len(self._tables[waiting[0]][1].entries) <= _ENTRIES):
             each = waiting.pop(0)
             told[each] = self._tables.pop(each)[1]
-            entries += len(told[each])
+            entries += len(told[each].entries)
         return _encode(told) | {"more": encode_partitions(waiting)}
 
 
@@ -129,7 +131,8 @@ def _encode(tables: Tables) -> dict[str, Any]:
         "tables": [
             [
                 *each,
-                [[e.producer_id, e.epoch, e.first_sequence, e.last_sequence, e.base_offset] for e in table],
+                table.read_to,
+                [[e.producer_id, e.epoch, e.first_sequence, e.last_sequence, e.base_offset] for e in table.entries],
             ]
             for each, table in tables.items()
         ]
@@ -138,6 +141,8 @@ def _encode(tables: Tables) -> dict[str, Any]:
 
 def _decode(answer: Mapping[str, Any]) -> Tables:
     return {
-        MirrorPartition(str(link), str(topic), int(index)): [ProducerEntry(*map(int, entry)) for entry in table]
-        for link, topic, index, table in answer["tables"]
+        MirrorPartition(str(link), str(topic), int(index)): CarriedTable(
+            int(read_to), [ProducerEntry(*map(int, entry)) for entry in entries]
+        )
+        for link, topic, index, read_to, entries in answer["tables"]
     }

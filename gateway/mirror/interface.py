@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
+from gateway.mirror.partition.rules.producer_table import CarriedTable
 from gateway.mirror.rules.copy_ends import CopyEnds, PartitionEnd, RunningPartitions
 from gateway.mirror.rules.mirror_partition import MirrorPartition
-from gateway.state.records import LinkRecord, MirrorError, MirrorRecord, ProducerEntry
+from gateway.state.records import LinkRecord, MirrorError, MirrorRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,15 +142,14 @@ class OwnedMirrors(Protocol):
     def running(self) -> frozenset[MirrorPartition]:
         """What runs here."""
 
-    async def release(
-        self, partitions: frozenset[MirrorPartition]
-    ) -> Mapping[MirrorPartition, Sequence[ProducerEntry]]:
+    async def release(self, partitions: frozenset[MirrorPartition]) -> Mapping[MirrorPartition, CarriedTable]:
         """Stop these here and wait for their appends, until `own` names them again.
 
-        Returns the last batches of their producers, by offset of the origin: for `carry_over` where they run next.
+        Returns what is known of their producers, for `carry_over` where they run next; nothing of a partition whose
+        table is not whole yet.
         """
 
-    def carry_over(self, tables: Mapping[MirrorPartition, Sequence[ProducerEntry]]) -> None:
+    def carry_over(self, tables: Mapping[MirrorPartition, CarriedTable]) -> None:
         """What `release` gave elsewhere: the partitions that the next `own` starts begin with it."""
 
     async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:

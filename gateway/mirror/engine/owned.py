@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from gateway.mirror.engine.fetcher import MAX_WAIT_MS
 from gateway.mirror.engine.link import LinkMirror
+from gateway.mirror.partition.rules.producer_table import CarriedTable
 from gateway.mirror.partition.runner import PartitionRunner
 from gateway.mirror.rules.mirror_partition import MirrorPartition
-from gateway.state.records import ProducerEntry
 
 _FLEET_WAIT_MS: Final = 100
 
@@ -22,7 +22,7 @@ class PartlyOwned(ABC):
     def __init__(self) -> None:
         self._owns_all = True
         self._indexes: dict[tuple[str, str], set[int]] = {}  # else what it owns
-        self._carried: dict[MirrorPartition, Sequence[ProducerEntry]] = {}
+        self._carried: dict[MirrorPartition, CarriedTable] = {}
 
     @abstractmethod
     def link_mirrors(self) -> Iterable[LinkMirror]:
@@ -96,12 +96,11 @@ class PartlyOwned(ABC):
             for index in topic.moving()
         ]
 
-    async def release(
-        self, partitions: frozenset[MirrorPartition]
-    ) -> Mapping[MirrorPartition, Sequence[ProducerEntry]]:
+    async def release(self, partitions: frozenset[MirrorPartition]) -> Mapping[MirrorPartition, CarriedTable]:
         """Stop these here and wait for their appends, until `own` names them again.
 
-        Returns the last batches of their producers, by offset of the origin: for `carry_over` where they run next.
+        Returns what is known of their producers, for `carry_over` where they run next; nothing of a partition whose
+        table has a gap, as it had only just begun here: the next one reads the log below its start itself.
         """
         found = {
             each: link_mirror.topics[each.topic].runners[each.partition]
@@ -115,7 +114,11 @@ class PartlyOwned(ABC):
         else:
             self.own_changed((), partitions)
         await self.quiet({(each.link, each.topic) for each in partitions})
-        return {each: runner.cursor.producers.entries() for each, runner in found.items()}
+        return {
+            each: CarriedTable(read_to, runner.cursor.producers.entries())
+            for each, runner in found.items()
+            if (read_to := runner.cursor.table_read_to) is not None
+        }
 
     async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:
         """Wait until no append of stopped partitions of these (link, mirror topic) is in flight.
@@ -130,9 +133,15 @@ class PartlyOwned(ABC):
         )
         return all(await asyncio.gather(*asked))
 
-    def carry_over(self, tables: Mapping[MirrorPartition, Sequence[ProducerEntry]]) -> None:
-        """What `release` gave elsewhere: the partitions that the next `own` starts begin with it."""
-        self._carried.update(tables)
+    def carry_over(self, tables: Mapping[MirrorPartition, CarriedTable]) -> None:
+        """What `release` gave elsewhere: the partitions that the next `own` starts begin with it.
+
+        Where several gateways ran a partition, with what has been read farthest.
+        """
+        for each, table in tables.items():
+            before = self._carried.get(each)
+            if before is None or table.read_to > before.read_to:
+                self._carried[each] = table
 
     # -- for the links -----------------------------------------------------------------------------------------
 
@@ -148,5 +157,5 @@ class PartlyOwned(ABC):
         """A partition is about to begin: with the table that was carried over, or else by reading below its start."""
         table = self._carried.pop(MirrorPartition(link, topic, runner.partition), None)
         if table is not None:
-            runner.cursor.producers.carry_over(table)
-            runner.cursor.warm_up = 1  # the batch before, to be compared with the copy's last one
+            runner.cursor.producers.carry_over(table.entries)
+            runner.cursor.carried_to = table.read_to

@@ -284,7 +284,7 @@ class TopicMirror:
 
     def read_source_log(self, runner: PartitionRunner, delay_s: float) -> None:
         """Ask the source."""
-        begins = runner.mirror.phase is PartitionPhase.STARTING and runner.cursor.warm_up is None
+        begins = runner.mirror.phase is PartitionPhase.STARTING and runner.cursor.carried_to is None
         key = (self.period.origin, runner.partition)
         self._dependencies.source_logs.ask(key, delay_s, runner.source_bounds, recent=begins)
 

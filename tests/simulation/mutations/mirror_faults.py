@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from gateway.mirror.partition import appender
+from gateway.mirror.partition.rules.fetch_cursor import FetchCursor
 from tests.mutations.mirror import patches
-from tests.simulation.mutations.lives import Event, EventKind, Operation, life, sought
-from tests.simulation.mutations.patching import Patching
+from tests.simulation.mutations.lives import Event, EventKind, Operation, kept, life, sought
+from tests.simulation.mutations.patching import Mutation, Patching
 
 _LIFE: Final = life(Operation.CREATE, Operation.PROMOTE, pause_s=4.0)
 _BEHIND: Final = (Event(EventKind.TARGET_BROKER_PAUSED, 1, "", 0.5, 3.0),)
@@ -27,10 +28,22 @@ def answered_by_the_leader_alone(patching: Patching) -> None:
     shipped: Any = patching.replace(appender, "build_restamped_body", build)
 
 
+def carry_a_table_with_a_gap(patching: Patching) -> None:
+    """A gateway that has only just begun a partition hands over what it has read of its producers, and the next one
+    takes it for all."""
+
+    def read_from(cursor: Any, position: int) -> int:
+        return shipped(cursor, position) if cursor.carried_to is None else position - 1
+
+    shipped = patching.replace(FetchCursor, "_read_from", read_from)
+    patching.replace(FetchCursor, "table_read_to", property(lambda cursor: cursor.position))
+
+
 MUTATIONS: Final = (
     sought("merge one twice", patches.merge_one_twice, _LIFE, runs=6, events=_BEHIND),
     sought("merged timestamps as deltas", patches.keep_timestamps_as_deltas, _LIFE, runs=6, events=_BEHIND),
     sought("promise before replication", answered_by_the_leader_alone, _LIFE, runs=6, leaders_lost=12),
     sought("promise what is on its way", patches.promise_what_is_on_its_way, _LIFE, runs=6, leaders_lost=12),
     sought("position of a lost append", patches.position_of_a_lost_append, _LIFE, runs=6, leaders_lost=12),
+    Mutation("a table with a gap is carried over", carry_a_table_with_a_gap, (kept("table_with_a_gap_carried_over"),)),
 )

@@ -170,7 +170,9 @@ def producers_by_the_clock(patching: Patching) -> None:
 def producers_by_count(patching: Patching) -> None:
     """The producer table is read back by a number of offsets (10,000; here 10, since less is written), not by time."""
     at_once = replace(failover_run.LIMITS, warm_s=0.0)  # a failover does not wait for it
-    patching.replace(FetchCursor, "_read_from", lambda self, position: position - (self.warm_up or 10))
+    patching.replace(
+        FetchCursor, "_read_from", lambda self, position: position - (10 if self.carried_to is None else 1)
+    )
     patching.replace(fetch_cursor, "WARM_UP_MOST", 10)
     patching.replace(failover_run, "LIMITS", at_once)
 

@@ -13,10 +13,11 @@ from typing import Any
 from gateway.kafka.cluster import Cluster
 from gateway.mirror.interface import MirrorEvents, PartitionStatus
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
+from gateway.mirror.partition.rules.producer_table import CarriedTable
 from gateway.mirror.rules.copy_ends import CopyEnds, PartitionEnd, RunningPartitions, whole
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
-from gateway.state.records import LinkRecord, MirrorRecord, ProducerEntry
+from gateway.state.records import LinkRecord, MirrorRecord
 
 _HERE = PartitionEnd(0, 0, (), True)
 
@@ -61,19 +62,17 @@ class TableEngine:
         """Nothing is written."""
         return ()
 
-    async def release(
-        self, partitions: frozenset[MirrorPartition]
-    ) -> Mapping[MirrorPartition, Sequence[ProducerEntry]]:
+    async def release(self, partitions: frozenset[MirrorPartition]) -> Mapping[MirrorPartition, CarriedTable]:
         """As the engine: nobody has written."""
         running = self.running_of(partitions)
         self.own_changed((), partitions)
-        return dict.fromkeys(running, ())
+        return dict.fromkeys(running, CarriedTable(0, ()))
 
     def running_of(self, partitions: Iterable[MirrorPartition]) -> list[MirrorPartition]:
         """Those of these that run here."""
         return [each for each in partitions if each.partition in self._of((each.link, each.topic))]
 
-    def carry_over(self, tables: Mapping[MirrorPartition, Sequence[ProducerEntry]]) -> None:
+    def carry_over(self, tables: Mapping[MirrorPartition, CarriedTable]) -> None:
         """They are empty."""
 
     async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:

@@ -17,6 +17,7 @@ from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules import rotation
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.mirror.interface import PartitionStatus
+from gateway.mirror.partition.rules.producer_table import CarriedTable
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.codec import key_of
@@ -32,6 +33,7 @@ RECORD = MirrorRecord(
     link="l", source_topic="t", mirror_topic="t", mirror_id=1, readable=True, starts=(PartitionStart(0, 0),) * 4
 )
 ENTRY = ProducerEntry(2**49, 0, 0, 4, 95)
+TABLE = CarriedTable(100, [ENTRY])
 
 
 def parts(*indexes: int) -> frozenset[MirrorPartition]:
@@ -44,7 +46,7 @@ class FakeEngine:
 
     def __init__(self) -> None:
         self.owned: frozenset[MirrorPartition] | None = None
-        self.tables: dict[MirrorPartition, Sequence[ProducerEntry]] = {}
+        self.tables: dict[MirrorPartition, CarriedTable] = {}
         self.told: list[tuple[str, int, int, int]] = []
         self.busy = False
         self.measured: frozenset[MirrorPartition] = frozenset()
@@ -59,13 +61,11 @@ class FakeEngine:
     def running(self) -> frozenset[MirrorPartition]:
         return self.owned or frozenset()
 
-    async def release(
-        self, partitions: frozenset[MirrorPartition]
-    ) -> Mapping[MirrorPartition, Sequence[ProducerEntry]]:
+    async def release(self, partitions: frozenset[MirrorPartition]) -> Mapping[MirrorPartition, CarriedTable]:
         self.own(self.running() - partitions)
-        return dict.fromkeys(partitions, (ENTRY,))
+        return dict.fromkeys(partitions, TABLE)
 
-    def carry_over(self, tables: Mapping[MirrorPartition, Sequence[ProducerEntry]]) -> None:
+    def carry_over(self, tables: Mapping[MirrorPartition, CarriedTable]) -> None:
         self.tables.update(tables)
 
     async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:
@@ -184,7 +184,7 @@ async def test_nothing_runs_before_the_first_assignment() -> None:
 async def test_a_partition_moves_with_its_producers(fleet: Fleet) -> None:
     fleet.assign("a", a=parts(0), b=parts(1, 2, 3))
     await fleet.runs(a=parts(0), b=parts(1, 2, 3))
-    assert fleet["b"].engine.tables[MirrorPartition("l", "t", 1)] == [ENTRY]
+    assert fleet["b"].engine.tables[MirrorPartition("l", "t", 1)] == TABLE
     assert fleet["b"].mirrors.mirrored_by(MirrorPartition("l", "t", 1)) == "b"
 
 
@@ -406,13 +406,13 @@ async def test_tables_that_do_not_fit_into_one_answer_are_all_carried(
     """A table is never cut: a batch that is missing from it would be appended twice when it is retried."""
     monkeypatch.setattr(releases, "_ENTRIES", 3)
     a, b = fleet["a"], fleet["b"]
-    table = [replace(ENTRY, base_offset=offset) for offset in range(7)]
+    table = CarriedTable(7, [replace(ENTRY, base_offset=offset) for offset in range(7)])
 
-    async def release(partitions: frozenset[MirrorPartition]) -> Mapping[MirrorPartition, Sequence[ProducerEntry]]:
+    async def release(partitions: frozenset[MirrorPartition]) -> Mapping[MirrorPartition, CarriedTable]:
         b.engine.own(b.engine.running() - partitions)
         return dict.fromkeys(partitions, table)
 
     b.engine.release = release  # type: ignore[method-assign]
     fleet.assign("a", a=parts(0, 1, 2, 3), b=parts())
     await fleet.runs(a=parts(0, 1, 2, 3))
-    assert [list(a.engine.tables[each]) for each in sorted(parts(2, 3))] == [table, table]
+    assert [a.engine.tables[each] for each in sorted(parts(2, 3))] == [table, table]

@@ -58,8 +58,8 @@ class FetchCursor:
         gateway_records: records read so far whose producer got its id through the gateway.
         slow_path: takes the log as it is; None: batches are copied with equal offsets, and any other log is an error.
         may_slow_down: set to `slow_path` at the first batch that needs it; None: never.
-        warm_up: how far below the position reading starts when the producer table was carried over; else None: as far
-            as the constants above say.
+        carried_to: up to which source offset the producer table knew all when it was carried over, or was started
+            again: there reading starts. None: as far below the position as the constants above say.
         recent: the first offset of the last WARM_UP_MS of the source's log, None where that is not known.
         rewriter: writes ids of schemas anew in what is queued; None: it is copied as bytes.
     """
@@ -67,6 +67,8 @@ class FetchCursor:
     __slots__ = (
         "_copied",
         "_push",
+        "_started",
+        "carried_to",
         "fetch_offset",
         "gateway_records",
         "last_epoch",
@@ -76,7 +78,6 @@ class FetchCursor:
         "recent",
         "rewriter",
         "slow_path",
-        "warm_up",
     )
 
     def __init__(self, push: Callable[[Pending], None], producers: ProducerTable) -> None:
@@ -89,7 +90,8 @@ class FetchCursor:
         self.fetch_offset = 0
         self.last_epoch = -1
         self.gateway_records = 0
-        self.warm_up: int | None = None
+        self.carried_to: int | None = None
+        self._started = False
         self.recent: int | None = None
         self.rewriter: IdRewriter | None = None
 
@@ -98,6 +100,11 @@ class FetchCursor:
         """All that is to be read below the position was read: the producer table is as good as it gets."""
         return self.fetch_offset >= self.position
 
+    @property
+    def table_read_to(self) -> int | None:
+        """Up to which source offset the producer table knows all that it must; None: not yet, there is a gap in it."""
+        return self.fetch_offset if self._started and self.warm else self.carried_to
+
     def start(self, position: int, log_start: int, copied: CopiedTail | None = None) -> None:
         """Queue from `position` on; read from below it, for the producer table, but not below the source's log start.
 
@@ -105,6 +112,9 @@ class FetchCursor:
         `copied` is the target's last batch below `position`: the source must still have what it was made of, which is
         read unless it is far below.
         """
+        if self.carried_to is not None:
+            self.carried_to = self.table_read_to
+        self._started = True
         self._move(position)
         self._copied = copied
         first = self._read_from(position)
@@ -114,8 +124,8 @@ class FetchCursor:
         self.last_epoch = -1
 
     def _read_from(self, position: int) -> int:
-        if self.warm_up is not None:
-            return position - self.warm_up
+        if self.carried_to is not None:  # the batch before, too, to be compared with the copy's last one
+            return max(min(self.carried_to, position - 1), position - WARM_UP_MOST)
         least = position - WARM_UP_RECORDS
         return least if self.recent is None else min(least, max(self.recent, position - WARM_UP_MOST))
 

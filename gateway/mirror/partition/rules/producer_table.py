@@ -8,9 +8,9 @@ a broker would, instead of being appended again. Like a broker it keeps five bat
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.state.records import ProducerEntry
 
@@ -22,6 +22,17 @@ _Batch = tuple[int, int, int, int]  # epoch, first sequence, last sequence, base
 _HEADER_BYTES: Final = 61
 _LAST_OFFSET_DELTA: Final = Struct(">i")  # at byte 23 of a v2 batch
 _PRODUCER: Final = Struct(">qhi")  # at byte 43: producer id, epoch, base sequence
+
+
+class CarriedTable(NamedTuple):
+    """A producer table on its way to where the partition runs next.
+
+    `read_to`: source offset up to which every batch was looked at that a table has to know of. `entries`: by offset,
+    lowest first; some may be at or above `read_to`.
+    """
+
+    read_to: int
+    entries: Sequence[ProducerEntry]
 
 
 class ProducerTable:

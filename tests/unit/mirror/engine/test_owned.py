@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from gateway.mirror.engine.owned import PartlyOwned
+from gateway.mirror.partition.rules.fetch_cursor import FetchCursor
+from gateway.mirror.partition.rules.producer_table import CarriedTable, ProducerTable
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 
 A, B, C = (MirrorPartition("l", "t", index) for index in range(3))
@@ -81,9 +83,37 @@ async def test_what_is_released_is_owned_no_more() -> None:
     assert owned(engine) == {"t": {1}, "u": set()}
 
 
+async def test_a_table_with_a_gap_is_not_handed_over() -> None:
+    """Whoever runs the partition next would take it for whole, and a batch that is missing from it for a new one."""
+    engine = Engine()
+    engine._link.quiet = lambda topic: quiet()
+
+    async def quiet() -> bool:
+        return True
+
+    whole, begun = (FetchCursor(lambda _: None, ProducerTable()) for _ in range(2))
+    whole.start(0, 0)
+    begun.start(50_000, 0)  # nothing below it has been read
+    for index, cursor in enumerate((whole, begun)):
+        engine._link.topics["t"].runners[index] = SimpleNamespace(cursor=cursor)
+    assert await engine.release(frozenset((A, B, C))) == {A: CarriedTable(0, ())}
+
+
+def test_of_several_tables_the_one_that_was_read_farthest_is_begun_with() -> None:
+    engine = Engine()
+    old, young = CarriedTable(20, ()), CarriedTable(30, ())
+    engine.own(frozenset())
+    engine.carry_over({A: old, B: young})
+    engine.carry_over({A: young, B: old})
+    runner: Any = SimpleNamespace(partition=0, cursor=FetchCursor(lambda _: None, ProducerTable()))
+    engine.transfer_to("l", "t", runner)
+    assert runner.cursor.carried_to == 30
+    assert engine._carried == {B: young}
+
+
 def test_a_table_that_was_carried_over_is_for_what_begins_next() -> None:
     engine = Engine()
     engine.own(frozenset())
-    engine.carry_over({A: ()})
+    engine.carry_over({A: CarriedTable(0, ())})
     engine.own_changed([B], [])
     assert not engine._carried

@@ -126,13 +126,41 @@ def test_the_last_copied_batch_is_compared(timestamp: int | None, same: bool) ->
         assert caught.value.error is MirrorError.UNEXPECTED_TRUNCATION
 
 
+def carried(read_to: int) -> tuple[FetchCursor, list[Pending]]:
+    queued: list[Pending] = []
+    cursor = FetchCursor(queued.append, ProducerTable())
+    cursor.carried_to = read_to
+    return cursor, queued
+
+
 def test_with_a_table_that_was_carried_over_only_the_batch_before_is_read() -> None:
-    cursor, queued = cursor_at(0)
-    cursor.warm_up = 1
+    cursor, queued = carried(50_000)
     cursor.start(50_000, 0)
     assert cursor.fetch_offset == 49_999
     read(cursor, make_batch(49_000, 1_000), make_batch(50_000, 1))
     assert [batch.base for batch in queued] == [50_000]
+    cursor.start(50_001, 0)
+    assert cursor.fetch_offset == 50_000, "what has been read since is known, too"
+
+
+def test_what_the_table_that_was_carried_over_does_not_reach_to_is_read() -> None:
+    cursor, _ = carried(20_000)
+    cursor.start(50_000, 0)
+    assert (cursor.fetch_offset, cursor.table_read_to) == (20_000, 20_000)
+    read(cursor, make_batch(20_000, 10_000, producer_id=PID, epoch=0, sequence=0))
+    cursor.start(50_000, 0)
+    assert cursor.fetch_offset == 20_000, "there is a gap in it still"
+    read(cursor, make_batch(20_000, 10_000), make_batch(30_000, 20_000))
+    assert cursor.table_read_to == 50_000
+
+
+def test_a_table_that_was_not_read_to_the_position_is_not_whole() -> None:
+    cursor = FetchCursor(lambda _: None, ProducerTable())
+    assert cursor.table_read_to is None, "it has not begun"
+    cursor.start(50_000, 0)
+    assert cursor.table_read_to is None
+    read(cursor, make_batch(40_000, 10_000))
+    assert cursor.table_read_to == 50_000
 
 
 def test_the_last_batches_of_another_appender_are_read_for_the_table_and_not_queued() -> None:
@@ -218,9 +246,10 @@ def test_a_source_that_was_written_again_is_not_gone_on_with_in_mode_translate(b
 
 def test_what_was_copied_last_is_read_even_with_a_producer_table_at_hand() -> None:
     cursor = FetchCursor(lambda _: None, ProducerTable())
-    cursor.warm_up = 1
+    cursor.carried_to = 20
     cursor.start(20, 0, copied=whole(10, 14))
     assert cursor.fetch_offset == 10
+    cursor.carried_to = 20 + 2 * WARM_UP_RECORDS
     cursor.start(20 + 2 * WARM_UP_RECORDS, 0, copied=whole(10, 14))
     assert cursor.fetch_offset == 19 + 2 * WARM_UP_RECORDS, "gaps of that length are not read again"
 
