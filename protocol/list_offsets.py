@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from protocol.apis import ApiKey, is_flexible
 from protocol.errors import MalformedFrame
@@ -72,9 +72,18 @@ class ListOffsets(RawRequest):
         pieces.append(tags)
         return b"".join(pieces)
 
-    def decode(self, body: Buffer, version: int) -> list[OffsetFound]:
-        """See `RawRequest`."""
+    def decode(self, body: Buffer, version: int) -> Any:
+        """See `RawRequest`: list[OffsetFound]."""
         return offsets_found(body, version)
+
+
+class LatestOffsets(ListOffsets):
+    """The same with an answer that is made of nothing but numbers: {topic: {partition: offset}}, or None when the
+    broker refuses one of them."""
+
+    def decode(self, body: Buffer, version: int) -> Any:
+        """See `RawRequest`."""
+        return latest_found(body, version)
 
 
 @parser
@@ -84,43 +93,62 @@ def offsets_found(body: Buffer, version: int) -> list[OffsetFound]:
     Raises:
         MalformedFrame: it is none.
     """
+    found: list[OffsetFound] = []
+    for topic, told in _told(body, version):
+        if version >= _EPOCH_FROM:
+            found += [OffsetFound(topic, p, c, ms, o, e) for p, c, ms, o, e, *_ in told]
+        else:
+            found += [OffsetFound(topic, p, c, ms, o, _NO_EPOCH) for p, c, ms, o in told]
+    return found
+
+
+@parser
+def latest_found(body: Buffer, version: int) -> dict[str, dict[int, int]] | None:
+    """Read an answer for its offsets alone; None when a partition has an error.
+
+    Raises:
+        MalformedFrame: it is none.
+    """
+    found: dict[str, dict[int, int]] = {}
+    for topic, told in _told(body, version):
+        if any(part[1] for part in told):
+            return None
+        found.setdefault(topic, {}).update((part[0], part[3]) for part in told)
+    return found
+
+
+def _told(body: Buffer, version: int) -> Iterator[tuple[str, list[tuple[int, ...]]]]:
+    """By topic the numbers of its partitions: partition, error, timestamp, offset, from v4 the leader epoch, ..."""
     view = body if isinstance(body, memoryview) else memoryview(body)
     flexible = is_flexible(ApiKey.LIST_OFFSETS, version)
     read_size, read_name = array_reader(flexible), string_reader(flexible)
     topics, at = read_size(view, 4 if version >= _ISOLATION_FROM else 0)
-    found: list[OffsetFound] = []
     for _ in range(topics):
         topic, at = read_name(view, at)
         count, at = read_size(view, at)
         if topic is None or not 0 <= count <= _MAX_PARTS:
             raise MalformedFrame(f"topic {topic!r} with {count} partitions")
         if flexible:
-            at = _add_flexible(found, topic, view, at, count)
+            told, at = _flexible(view, at, count)
             at = skip_tags(view, at)
-        elif version >= _EPOCH_FROM:
-            end = at + count * _TOLD_EPOCH.size
-            found += [OffsetFound(topic, p, c, ms, o, e) for p, c, ms, o, e in _all_of(_TOLD_EPOCH, view, at, end)]
-            at = end
         else:
-            end = at + count * _TOLD.size
-            found += [OffsetFound(topic, p, c, ms, o, _NO_EPOCH) for p, c, ms, o in _all_of(_TOLD, view, at, end)]
-            at = end
-    return found
+            form = _TOLD_EPOCH if version >= _EPOCH_FROM else _TOLD
+            told, at = _all_of(form, view, at, at + count * form.size), at + count * form.size
+        yield topic, told
 
 
-def _add_flexible(found: list[OffsetFound], topic: str, view: memoryview, at: int, count: int) -> int:
+def _flexible(view: memoryview, at: int, count: int) -> tuple[list[tuple[int, ...]], int]:
     end = at + count * _TOLD_FLEXIBLE.size
     if end <= len(view) and not any(view[at + _TOLD_EPOCH.size : end : _TOLD_FLEXIBLE.size]):
-        found += [OffsetFound(topic, p, c, ms, o, e) for p, c, ms, o, e, _ in _all_of(_TOLD_FLEXIBLE, view, at, end)]
-        return end
+        return _all_of(_TOLD_FLEXIBLE, view, at, end), end
+    told = []
     for _ in range(count):  # there are tags
-        index, code, timestamp, offset, epoch = _TOLD_EPOCH.unpack_from(view, at)
-        found.append(OffsetFound(topic, index, code, timestamp, offset, epoch))
+        told.append(_TOLD_EPOCH.unpack_from(view, at))
         at = skip_tags(view, at + _TOLD_EPOCH.size)
-    return at
+    return told, at
 
 
-def _all_of(form: Struct, view: memoryview, at: int, end: int) -> Iterator[tuple[int, ...]]:
+def _all_of(form: Struct, view: memoryview, at: int, end: int) -> list[tuple[int, ...]]:
     if end > len(view):
         raise IndexError("the frame ends inside the partitions")
-    return form.iter_unpack(view[at:end])
+    return list(form.iter_unpack(view[at:end]))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.errors import NetError
 from gateway.kafka.routed import ByLeader
 from gateway.kafka.topic_partition import TopicPartition
-from protocol.list_offsets import ListOffsets, OffsetFound
+from protocol.errors import ProtocolError
+from protocol.list_offsets import LatestOffsets, ListOffsets, OffsetFound
 from protocol.messages import DeleteRecordsRequest
 
 LATEST = -1
@@ -59,6 +63,83 @@ async def list_offsets(
             yield (topic, index), code, OffsetAt(offset, timestamp, epoch)
 
     return await ByLeader(cluster, "ListOffsets", build, parse).run(timestamps, timeout_s)
+
+
+async def latest_offsets(
+    cluster: Cluster,
+    topics: Mapping[str, int],
+    *,
+    read_committed: bool = False,
+    log_end: bool = False,
+    timeout_s: float | None = None,
+) -> dict[str, tuple[int, ...]]:
+    """LATEST of topics (name -> how many partitions), by partition: for thousands of them while writes wait.
+
+    As `list_offsets`, with a tenth of its work where each leader answers at once. Where one does not, or refuses a
+    partition, all is asked for again, in the way that knows what to do about it.
+
+    Raises:
+        PartitionErrors, ClusterUnavailable: as `list_offsets`.
+    """
+    loop = asyncio.get_running_loop()
+    total_s = cluster.config.api_timeout_s if timeout_s is None else timeout_s
+    deadline = loop.time() + total_s
+    leaders = _by_leader(cluster, topics)
+    if leaders is not None:
+        replica_id, try_s = _DEBUGGING if log_end else _CONSUMER, max(1.0, total_s / 3)
+        asked = [
+            cluster.request(
+                LatestOffsets(parts, replica_id=replica_id, read_committed=read_committed),
+                node_id=node,
+                timeout_s=min(try_s, total_s),
+            )
+            for node, parts in leaders.items()
+        ]
+        found = _joined(topics, await asyncio.gather(*asked, return_exceptions=True))
+        if found is not None:
+            return found
+    wanted = {topic: dict.fromkeys(range(partitions), LATEST) for topic, partitions in topics.items()}
+    left_s = max(0.001, deadline - loop.time())
+    slowly = await list_offsets(cluster, wanted, log_end=log_end, read_committed=read_committed, timeout_s=left_s)
+    return {
+        topic: tuple(slowly[topic, index].offset for index in range(partitions)) for topic, partitions in topics.items()
+    }
+
+
+def _by_leader(cluster: Cluster, topics: Mapping[str, int]) -> dict[int, dict[str, list[tuple[int, int]]]] | None:
+    """What to ask of which node; None when a leader is not known."""
+    leaders: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(dict)
+    view = cluster.view
+    for topic, partitions in topics.items():
+        known, here = view.topics.get(topic), defaultdict[int, list[tuple[int, int]]](list)
+        if known is None or not known.partitions.keys() >= set(range(partitions)):
+            return None
+        for index in range(partitions):
+            here[known.partitions[index].leader].append((index, LATEST))
+        if min(here, default=0) < 0:
+            return None
+        for leader, parts in here.items():
+            leaders[leader][topic] = parts
+    return leaders
+
+
+def _joined(topics: Mapping[str, int], answers: Iterable[Any]) -> dict[str, tuple[int, ...]] | None:
+    """What the leaders told; None when something is missing.
+
+    Raises:
+        BaseException: other than of the network, or its protocol.
+    """
+    found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+    for answer in answers:
+        if answer is None or isinstance(answer, NetError | ProtocolError):
+            return None
+        if isinstance(answer, BaseException):
+            raise answer
+        for topic, offsets in answer.items():
+            found.setdefault(topic, {}).update(offsets)
+    if any(not found[topic].keys() >= set(range(partitions)) for topic, partitions in topics.items()):
+        return None
+    return {topic: tuple(map(found[topic].__getitem__, range(partitions))) for topic, partitions in topics.items()}
 
 
 async def delete_records(

@@ -9,8 +9,7 @@ from typing import Protocol
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
-from gateway.kafka.offsets import LATEST, list_offsets
-from gateway.kafka.topic_partition import TopicPartition
+from gateway.kafka.offsets import latest_offsets
 from gateway.kafka.transactions import unended_transactions
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
@@ -107,27 +106,26 @@ async def _ends(
     cluster: Cluster, topics: Mapping[str, int], timeout_s: float, *, transactions: bool, marks_only: bool
 ) -> Mapping[str, LogEnds]:
     if marks_only:
-        marks, counts = await asyncio.gather(_latest(cluster, topics, timeout_s), _counts(cluster, topics, timeout_s))
-        return {
-            topic: LogEnds(tuple(marks[topic, index] for index in range(partitions)), None, counts[topic])
-            for topic, partitions in topics.items()
-        }
+        marks, counts = await asyncio.gather(
+            latest_offsets(cluster, topics, timeout_s=timeout_s), _counts(cluster, topics, timeout_s)
+        )
+        return {topic: LogEnds(marks[topic], None, counts[topic]) for topic in topics}
     marks, ends, stable, counts, unended = await asyncio.gather(
-        _latest(cluster, topics, timeout_s),
+        latest_offsets(cluster, topics, timeout_s=timeout_s),
         _log_ends(cluster, topics, timeout_s),
-        _latest(cluster, topics, timeout_s, read_committed=True),
+        latest_offsets(cluster, topics, read_committed=True, timeout_s=timeout_s),
         _counts(cluster, topics, timeout_s),
         _transactions(cluster, topics, timeout_s, asked=transactions),
     )
     return {
         topic: LogEnds(
-            tuple(marks[topic, index] for index in range(partitions)),
-            None if ends is None else tuple(ends[topic, index] for index in range(partitions)),
+            marks[topic],
+            None if ends is None else ends[topic],
             counts[topic],
-            tuple(stable[topic, index] for index in range(partitions)),
+            stable[topic],
             None if unended is None else unended[topic],
         )
-        for topic, partitions in topics.items()
+        for topic in topics
     }
 
 
@@ -148,22 +146,9 @@ async def _counts(cluster: Cluster, topics: Mapping[str, int], timeout_s: float)
     return {name: len(topic.partitions) for name, topic in found.items() if topic is not None}
 
 
-async def _latest(
-    cluster: Cluster,
-    topics: Mapping[str, int],
-    timeout_s: float,
-    *,
-    log_end: bool = False,
-    read_committed: bool = False,
-) -> dict[TopicPartition, int]:
-    wanted = {topic: dict.fromkeys(range(partitions), LATEST) for topic, partitions in topics.items()}
-    found = await list_offsets(cluster, wanted, log_end=log_end, read_committed=read_committed, timeout_s=timeout_s)
-    return {partition: at.offset for partition, at in found.items()}
-
-
-async def _log_ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> dict[TopicPartition, int] | None:
+async def _log_ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> dict[str, tuple[int, ...]] | None:
     try:
-        return await _latest(cluster, topics, timeout_s, log_end=True)
+        return await latest_offsets(cluster, topics, log_end=True, timeout_s=timeout_s)
     except ClusterUnavailable:
         raise
     except NetError:

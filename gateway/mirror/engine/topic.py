@@ -258,13 +258,17 @@ class TopicMirror:
         return (runner.partition for runner in self._moving if self.runners.get(runner.partition) is runner)
 
     def running_partitions(self) -> RunningPartitions:
-        """What runs here, and how far it is."""
-        runners = [self.runners.get(index) for index in self.partitions]
-        return RunningPartitions(
-            tuple(one.mirror.mirrored_to if one is not None and _is_placed(one) else -1 for one in runners),
-            tuple(index for index, one in enumerate(runners) if one is None),
-            tuple(index for index, one in enumerate(runners) if one is not None and not _is_warm(one)),
-        )
+        """What runs here, and how far it is. In one pass: a promote asks again and again while writes wait."""
+        positions, absent, cold = list[int](), list[int](), list[int]()
+        for index in self.partitions:
+            runner = self.runners.get(index)
+            placed = runner is not None and runner.mirror.phase is PartitionPhase.COPYING
+            positions.append(runner.mirror.mirrored_to if runner is not None and placed else -1)
+            if runner is None:
+                absent.append(index)
+            elif not (placed and _is_warm(runner)):
+                cold.append(index)
+        return RunningPartitions(tuple(positions), tuple(absent), tuple(cold))
 
     def ends(self) -> Sequence[PartitionEnd | None]:
         """Per partition where it stands, with what its producer table holds at the copy's offsets."""

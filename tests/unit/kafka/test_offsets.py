@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.kafka.cluster import ClusterUnavailable, PartitionErrors, UnsupportedVersion
-from gateway.kafka.offsets import EARLIEST, LATEST, by_topic, delete_records, list_offsets
+from gateway.kafka.offsets import EARLIEST, LATEST, by_topic, delete_records, latest_offsets, list_offsets
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteRecordsResponse, ListOffsetsResponse
@@ -134,6 +134,43 @@ async def test_what_cannot_be_mended_is_told_by_partition_with_the_rest(leaders:
 
     assert caught.value.errors == {("a", 5): 3, ("b", 0): 29, ("nope", 0): 3}
     assert caught.value.partial == {("a", 0): (100, -1, 7)}
+
+
+async def test_the_latest_of_whole_topics_are_asked_for_at_once(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+
+    assert await latest_offsets(cluster, {"a": 2, "b": 1}, log_end=True) == {"a": (100, 201), "b": (300,)}
+    asked = leaders.fake.asked(ApiKey.LIST_OFFSETS)
+    assert [request.message.replica_id for request in asked] == [-2] * 3
+    assert await latest_offsets(cluster, {"a": 1}, read_committed=True) == {"a": (100,)}
+    assert [r.message.isolation_level for r in leaders.fake.asked(ApiKey.LIST_OFFSETS)].count(1) == 1
+    assert await latest_offsets(cluster, {}) == {}
+
+
+@pytest.mark.parametrize("what", ["moved", "refused", "lost", "leaderless"])
+async def test_what_is_not_told_at_once_is_asked_for_again(leaders: Leaders, client: OpenCluster, what: str) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    if what == "moved":
+        leaders.truth["a"] = leaders.fake.leaders["a"] = [3, 3]
+    elif what == "refused":
+        leaders.errors["a", 1] = [int(ErrorCode.OFFSET_NOT_AVAILABLE)]
+    elif what == "lost":
+        shipped, lost = leaders.fake.brokers[2].handlers[ApiKey.LIST_OFFSETS], [HANG_UP]
+        leaders.fake.brokers[2].handlers[ApiKey.LIST_OFFSETS] = lambda request: lost.pop() if lost else shipped(request)
+    else:
+        leaders.fake.leaders["a"] = [-1, 2]
+        await cluster.refresh()
+        leaders.fake.leaders["a"] = [1, 2]
+
+    found = await latest_offsets(cluster, {"a": 2, "b": 1})
+    assert found == {"a": (300, 301) if what == "moved" else (100, 201), "b": (300,)}
+
+
+async def test_the_latest_of_what_is_not_there(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+
+    with pytest.raises(PartitionErrors, match="a-2: error 3"):
+        await latest_offsets(cluster, {"a": 3, "b": 1})
 
 
 async def test_a_topic_that_may_not_be_seen(leaders: Leaders, client: OpenCluster) -> None:

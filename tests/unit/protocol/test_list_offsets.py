@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, encode_body
 from protocol.errors import MalformedFrame
-from protocol.list_offsets import ListOffsets, OffsetFound, offsets_found
+from protocol.list_offsets import LatestOffsets, ListOffsets, OffsetFound, latest_found, offsets_found
 from protocol.messages import ListOffsetsResponse
 
 VERSIONS = range(1, ListOffsets.max_version + 1)
@@ -71,11 +71,21 @@ def test_an_answer_is_read_as_it_was_meant(found: list[OffsetFound], version: in
     assert ListOffsets({}).decode(memoryview(answer(found, version)), version) == expected
 
 
+@given(st.lists(told, max_size=5), st.sampled_from(VERSIONS))
+def test_an_answer_is_read_for_its_offsets_alone(found: list[OffsetFound], version: int) -> None:
+    body, expected = answer(found, version), dict[str, dict[int, int]]()
+    for one in found:
+        expected.setdefault(one.topic, {})[one.partition] = one.offset
+    refused = any(one.error_code for one in found)
+    assert LatestOffsets({}).decode(memoryview(body), version) == (None if refused else expected)
+
+
 def test_tags_of_a_later_version_are_passed_over() -> None:
     one = OffsetFound("t", 1, 0, -1, 5, 3)
     plain = answer([one], 7)
     tagged = plain[:-3] + b"\1\x09\2ab" + b"\0\0"  # of the last partition: tag 9, two bytes
     assert offsets_found(tagged, 7) == [one, one]
+    assert latest_found(tagged, 7) == {"t": {1: 5}}
 
 
 @given(st.lists(told, min_size=1, max_size=3), st.sampled_from(VERSIONS), st.data())
