@@ -164,8 +164,8 @@ class Lockgate:
                     found[part] = float(line.removeprefix(name))
         return int(found["count"]), found["sum"]
 
-    def wait_for(self, link: str, topic: str, state: str, deadline_s: float = 30.0) -> float:
-        """Wait for a state of a mirror topic; returns the seconds it took.
+    def wait_for(self, link: str, topic: str, state: str, deadline_s: float = 30.0, *, poll_s: float = 0.05) -> float:
+        """Wait for a state of a mirror topic; returns the seconds it took. Each look costs the gateway something.
 
         Raises:
             BenchError: it did not come, or a promote was given up.
@@ -178,7 +178,7 @@ class Lockgate:
                 raise BenchError(f"the promote of {topic} was given up: {now['promote_error']}")
             return bool(now["mirror_status"] == state)
 
-        wait_until(reached, deadline_s, f"{topic} to be {state}", poll_s=0.05)
+        wait_until(reached, deadline_s, f"{topic} to be {state}", poll_s=poll_s)
         return time.monotonic() - began
 
     def _get(self, path: str) -> dict[str, Any]:

@@ -70,8 +70,8 @@ def _promoted(lab: ProductionLab, topics: Sequence[str]) -> float:
     """Promotes all as one set; milliseconds for which it held writes. One topic is looked at meanwhile, not all."""
     count, held_s = lab.gateway.pauses(_LINK)
     lab.gateway.promote_set(_LINK, topics)
-    lab.gateway.wait_for(_LINK, topics[-1], "STOPPED", _PROMOTED_S)
-    wait_until(lambda: lab.gateway.stopped(_LINK) == len(topics), _PROMOTED_S, "all to be promoted", poll_s=0.5)
+    lab.gateway.wait_for(_LINK, topics[-1], "STOPPED", _PROMOTED_S, poll_s=1.0)
+    wait_until(lambda: lab.gateway.stopped(_LINK) == len(topics), _PROMOTED_S, "all to be promoted", poll_s=1.0)
     after, held_until_s = lab.gateway.pauses(_LINK)
     if after != count + 1:
         raise BenchError(f"the set was promoted by {after - count} pauses")
