@@ -173,6 +173,7 @@ async def test_a_migration_by_clicks(tmp_path: Path, source: DevCluster, target:
                         timeout=PATIENCE_MS
                     )
                     await expect(page.get_by_text(f"{PARTITIONS} partitions")).to_be_visible(timeout=PATIENCE_MS)
+                    await expect(page.get_by_text("The source is being asked.")).to_have_count(0, timeout=PATIENCE_MS)
                     await pictures.take("topic")
                     await page.get_by_role("button", name="Undo…").click(timeout=PATIENCE_MS)
                     await expect(page.get_by_text("Records at risk, copied to the source first")).to_be_visible(

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from gateway.state.migration_records import MigrationRecord, MigrationState
 from gateway.state.records import MirrorDirection, MirrorState, Undo
@@ -56,6 +56,51 @@ async def test_every_view_is_whole_and_without_violations(
     }
     assert not any(api.token in url for url in seen.asked)
     assert seen.complaints == []
+
+
+async def test_on_a_phone_headings_are_whole_and_the_tab_is_in_sight(api: SecuredApi, browser: Browser) -> None:
+    """Chosen there, and when the page becomes that narrow later."""
+    seen = await entered(browser, api, width=390)
+    page = seen.page
+    cut = "cells => cells.filter(cell => cell.scrollWidth > cell.clientWidth).map(cell => cell.textContent)"
+    for view, heading in (("topic/l/orders", "Partitions"), ("partitions", "Partitions"), ("topics", "Mirror topics")):
+        await go(seen, view, heading)
+        await expect(page.locator(".room .row").first).to_be_visible(timeout=20_000)
+        assert await page.locator(".row.head .cell").evaluate_all(cut) == [], view
+    timeline = page.get_by_role("link", name="Timeline", exact=True)
+    await timeline.click()
+    await expect(timeline).to_be_in_viewport(ratio=0.9)
+    await page.set_viewport_size({"width": 1440, "height": 900})
+    await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    await page.set_viewport_size({"width": 390, "height": 900})
+    await expect(timeline).to_be_in_viewport(ratio=0.9)
+
+
+async def test_that_everybody_has_moved_takes_an_answer(api: SecuredApi, browser: Browser) -> None:
+    """Who has not moved is never an empty list: who is left, that nobody is, or why that is not known."""
+    seen = await entered(browser, api)
+    page, said = seen.page, {"bypassed_last_minute": 0, "readers": [], "unknown": ""}
+    told: list[dict[str, object]] = [
+        {**said, "readers": None, "unknown": "it does not answer"},
+        {**said, "bypassed_last_minute": 7, "readers": [{"group": "g", "client_id": "c", "host": "/h"}]},
+        said,
+    ]
+
+    async def answer(route: Route) -> None:
+        found = {"clients_not_migrated": told.pop(0), "records_after_cutover": {}}
+        await route.fulfill(json=found)
+
+    await page.route("**/v3/links/l/mirrors/orders", answer)
+    for lines in (
+        ["Who reads on the source is not known: it does not answer"],
+        ["7 records came beside the gateway in the last minute.", "c (/h) of group g reads on the source."],
+        ["Everybody has moved: no group reads on the source, and nothing came beside the gateway in the last minute."],
+    ):
+        await go(seen, "topic/l/orders", "Partitions")
+        await expect(page.locator("ul.lines li")).to_have_text(lines)
+        await go(seen, "topics", "Mirror topics")
+    await go(seen, "topic/l/unheard", "Partitions")
+    await expect(page.get_by_role("heading", name="Who has not moved yet")).to_be_hidden()
 
 
 async def test_it_is_live_and_nothing_jumps(api: SecuredApi, browser: Browser) -> None:

@@ -53,10 +53,15 @@ function show() {
     const parent = PARENTS[view] || view;
     attr(node, "aria-current", key === parent ? "page" : null);
   });
-  document.querySelector("#nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  tabInSight();
   shown.update();
   const heading = shown.node.querySelector("h2");
   document.title = `${heading ? heading.textContent : "lockgate"} – lockgate console`;
+}
+
+// A narrow page scrolls its tabs sideways; one that becomes narrow (a phone that is turned) does so later.
+function tabInSight() {
+  document.querySelector("#nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function tab(key) {
@@ -167,6 +172,7 @@ byId("forget").addEventListener("click", () => {
   askForToken("");
   say("The token is forgotten.");
 });
+new ResizeObserver(tabInSight).observe(byId("nav"));
 window.addEventListener("hashchange", () => {
   if (!shown) return;
   show();

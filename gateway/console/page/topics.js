@@ -56,6 +56,17 @@ export function topicsView({ store }) {
   return view;
 }
 
+// Who is left on the source, in lines, of a mirror topic as it is described. That nobody is takes an answer of the source.
+function leftBehind({ clients_not_migrated: found, records_after_cutover: late }) {
+  if (!found) return ["Nobody is looked for in this state."];
+  const written = Object.values(late || {}).reduce((sum, each) => sum + each, 0);
+  const lines = (found.readers || []).map((one) => `${one.client_id} (${one.host}) of group ${one.group} reads on the source.`);
+  if (written) lines.unshift(`${many(written, "record")} came to the source after the cutover.`);
+  if (found.bypassed_last_minute) lines.unshift(`${many(found.bypassed_last_minute, "record")} came beside the gateway in the last minute.`);
+  if (!found.readers) lines.push(`Who reads on the source is not known: ${found.unknown}`);
+  return lines.length ? lines : ["Everybody has moved: no group reads on the source, and nothing came beside the gateway in the last minute."];
+}
+
 export function topicView(context, link, topic) {
   const { store } = context;
   const key = `${link}/${topic}`;
@@ -63,6 +74,7 @@ export function topicView(context, link, topic) {
   const facts = h("dl", { class: "facts wide" });
   const line = h("p", { class: "bad" });
   const who = h("ul", { class: "lines" });
+  const tell = (lines) => keyed(who, lines, (each) => h("li", {}, each));
   const whoHead = h("h3", {}, "Who has not moved yet");
   const partitions = partitionTable({ link, topic, label: `Partitions of ${topic}` });
   const node = h("section", {}, h("p", {}, h("a", { href: "#/topics" }, "All topics")), h("div", { class: "card-head" }, h("h2", {}, topic), bar.node),
@@ -75,15 +87,13 @@ export function topicView(context, link, topic) {
     asked = Date.now();
     let said;
     try {
-      const found = (await ask("GET", `/v3/links/${name(link)}/mirrors/${name(topic)}`)).clients_not_migrated;
-      said = !found ? ["Nobody is looked for in this state."] : found.unknown ? [found.unknown]
-        : [`${many(found.bypassed_last_minute, "record")} came beside the gateway in the last minute.`,
-          ...(found.readers || []).map((one) => `${one.client_id} (${one.host}) of group ${one.group} reads on the source.`)];
+      said = leftBehind(await ask("GET", `/v3/links/${name(link)}/mirrors/${name(topic)}`));
     } catch (error) {
       said = [error.message];
     }
-    if (!closed) keyed(who, said, (each) => h("li", {}, each));
+    if (!closed) tell(said);
   }
+  tell(["The source is being asked."]);
 
   return {
     node,
@@ -94,6 +104,7 @@ export function topicView(context, link, topic) {
     update() {
       const row = store.row("topics", key);
       bar.update();
+      for (const each of [whoHead, who]) attr(each, "hidden", !row);
       if (!row) {
         text(line, "It is no mirror topic (any more).");
         attr(line, "hidden", false);
