@@ -133,12 +133,19 @@ class Lockgate:
 
     def ready(self, link: str) -> int:
         """How many mirror topics of a link are ACTIVE and readable."""
-        found = self._get(f"/v3/links/{link}/mirrors")["data"]
-        return sum(each["mirror_status"] == "ACTIVE" and each["readable"] for each in found)
+        return sum(each["mirror_status"] == "ACTIVE" and each["readable"] for each in self._mirrors(link))
 
     def stopped(self, link: str) -> int:
         """How many mirror topics of a link are promoted."""
-        return sum(each["mirror_status"] == "STOPPED" for each in self._get(f"/v3/links/{link}/mirrors")["data"])
+        return sum(each["mirror_status"] == "STOPPED" for each in self._mirrors(link))
+
+    def _mirrors(self, link: str) -> Iterator[dict[str, Any]]:
+        """All mirror topics of a link, page by page."""
+        url: str | None = f"/v3/links/{link}/mirrors"
+        while url:
+            page = self._get(url)
+            yield from page["data"]
+            url = page["metadata"]["next"]
 
     def status(self, link: str, topic: str) -> dict[str, Any]:
         """What `mirror describe` shows."""

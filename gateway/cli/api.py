@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NoReturn, TypeVar
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 import typer
@@ -55,6 +55,15 @@ class Api:
         """GET."""
         return self._call("GET", path, params=params)
 
+    def list(self, path: str, params: Params | None = None) -> Any:
+        """GET of a list: all of its pages as one answer, which says nothing of pages."""
+        answer = page = self.get(path, params)
+        while token := next_token(page):
+            page = self.get(path, {**(params or {}), "page_token": token})
+            answer["data"] += page["data"]
+        answer.pop("metadata", None)
+        return answer
+
     def post(self, path: str, body: Any = None) -> Any:
         """POST."""
         return self._call("POST", path, body=body)
@@ -94,6 +103,12 @@ def ask(url: str, question: Callable[[Api], T]) -> T:
         return question(Api(url))
     except Refused as exc:
         fail(str(exc), REFUSED)
+
+
+def next_token(page: Any) -> str:
+    """Of the page after it, '' of the last one. It alone is taken of the URL: no answer says who is asked next."""
+    url = (page.get("metadata") or {}).get("next") or ""
+    return "".join(parse_qs(urlsplit(url).query).get("page_token", [])[:1])
 
 
 def segment(name: str) -> str:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import time
+from collections.abc import Iterator
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import httpx
 import typer
 
+from gateway.cli.api import next_token
 from gateway.cli.connection import DEFAULT_URL, URL_VARIABLE, client
 
 _WAIT_S: Final = 1.0
@@ -57,9 +60,19 @@ def _names(ctx: typer.Context, path: str, field: str, incomplete: str) -> list[s
         contextlib.suppress(httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, typer.Exit),
         client(url) as connection,
     ):
-        answer: Any = connection.get(path, timeout=_WAIT_S).json()
-        return sorted(name for one in answer["data"] if (name := str(one[field])).startswith(incomplete))
+        return sorted(name for name in _listed(connection, path, field) if name.startswith(incomplete))
     return []
+
+
+def _listed(connection: httpx.Client, path: str, field: str) -> Iterator[str]:
+    """Page by page, as long as there is time."""
+    began, token = time.monotonic(), ""
+    while True:
+        page: Any = connection.get(path, params={"page_token": token} if token else None, timeout=_WAIT_S).json()
+        yield from (str(one[field]) for one in page["data"])
+        token = next_token(page)
+        if not token or time.monotonic() - began > _WAIT_S:
+            return
 
 
 AnyLink = Annotated[str, typer.Option("--link", help="Name of the link; without it, all links.", autocompletion=links)]

@@ -36,7 +36,7 @@ def create(
 @app.command("list")
 def list_groups(link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """List the mirror groups of a link."""
-    answer = ask(url, lambda api: api.get(_path(link)))
+    answer = ask(url, lambda api: api.list(_path(link)))
     if output is not Output.TABLE:
         dump(answer, output)
         return

@@ -90,7 +90,7 @@ def _measured(lag: Any) -> bool:
 
 
 def _look(api: Api, path: str, topics: list[str]) -> list[Any]:
-    mirrors = {mirror["mirror_topic_name"]: mirror for mirror in api.get(path)["data"]}
+    mirrors = {mirror["mirror_topic_name"]: mirror for mirror in api.list(path)["data"]}
     missing = [topic for topic in topics if topic not in mirrors]
     if missing:
         fail(f"mirror topic {missing[0]} was deleted meanwhile", REFUSED)

@@ -140,14 +140,14 @@ class Groups:
                 raise NotFound(f"group '{source_group}' does not exist on the source of link '{link.name}'")
         return source
 
-    async def list(self, link: str) -> Sequence[MirrorGroupView]:
-        """The link's mirror groups, by name; NotFound if there is no such link."""
+    def records(self, link: str) -> Sequence[GroupRecord]:
+        """The records of the link's mirror groups, in no order; NotFound if there is no such link."""
         self._records.link(link)
-        records = sorted(
-            (record for key, record in self._store.groups.items() if key[0] == link),
-            key=lambda record: record.group,
-        )
-        return list(await asyncio.gather(*(self._view(record, with_offsets=False) for record in records)))
+        return [record for key, record in self._store.groups.items() if key[0] == link]
+
+    async def views(self, records: Sequence[GroupRecord]) -> Sequence[MirrorGroupView]:
+        """Mirror groups as a list shows them: with their members on the source, without offsets."""
+        return await asyncio.gather(*(self._view(record, with_offsets=False) for record in records))
 
     async def describe(self, link: str, group: str) -> MirrorGroupView:
         """One mirror group with its members on both sides, waiters and offsets."""

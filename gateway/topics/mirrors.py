@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -147,13 +147,20 @@ class Mirrors:
 
     def list(self, link: str, state: MirrorState | None = None) -> Sequence[MirrorView]:
         """The link's mirrors by name, all or those in one state; NotFound if there is no such link."""
+        return [self.view(mirror) for mirror in sorted(self.records(link, state), key=lambda one: one.mirror_topic)]
+
+    def records(self, link: str, state: MirrorState | None = None) -> Iterable[MirrorRecord]:
+        """The records of the link's mirrors, all or those in one state, in no order; NotFound likewise.
+
+        A view costs as much as its topic has partitions: who shows some takes them of the records.
+        """
         self._records.link(link)
-        mirrors = sorted(
-            (mirror for key, mirror in self._store.mirrors.items() if key[0] == link),
-            key=lambda mirror: mirror.mirror_topic,
-        )
-        views = [self.view(mirror) for mirror in mirrors]
-        return [view for view in views if state in (None, view.state)]
+        found = [mirror for key, mirror in self._store.mirrors.items() if key[0] == link]
+        return found if state is None else [mirror for mirror in found if self.state_of(mirror) is state]
+
+    def state_of(self, mirror: MirrorRecord) -> MirrorState:
+        """As its view shows it."""
+        return shown(mirror, link_paused=self._is_paused(mirror))
 
     async def describe(self, link: str, topic: str) -> MirrorView:
         """One mirror, with who has not migrated yet. A source that does not answer makes that part unknown."""

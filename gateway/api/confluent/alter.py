@@ -25,7 +25,8 @@ from gateway.api.confluent.mirror_models import (
     lags_of,
 )
 from gateway.api.confluent.name_pattern import NamePattern
-from gateway.api.confluent.resource import ListMetadata, Metadata, address, make_router
+from gateway.api.confluent.resource import Metadata, address, make_router
+from gateway.api.paging import ListMetadata
 from gateway.api.plane import Plane
 from gateway.control_plane import ControlService
 from gateway.cutover.dry_runs import Outlook
@@ -94,7 +95,7 @@ def _add(routes: APIRouter, plane: Plane, name: str, verb: Verb) -> None:
 
 def _names(plane: ControlService, link: str, body: AlterMirrorsRequest) -> Sequence[str]:
     """The topics that a request is about; NotFound if there is no such link."""
-    known = [view.record.mirror_topic for view in plane.mirrors.list(link)]
+    known = [record.mirror_topic for record in plane.mirrors.records(link)]
     if (body.mirror_topic_names is None) == (body.mirror_topic_name_pattern is None):
         raise BadRequest("name the topics: either mirror_topic_names or mirror_topic_name_pattern")
     names = body.mirror_topic_names

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request, Response
 
 from gateway.api.confluent.link_models import AlterConfigsRequest, LinkConfigData, LinkConfigDataList
-from gateway.api.confluent.resource import ListMetadata, address, make_router
+from gateway.api.confluent.resource import address, make_router
 from gateway.api.links.link_config_models import ConfigValue
+from gateway.api.paging import ListMetadata
 from gateway.api.plane import Plane
 from gateway.errors import BadRequest
 from gateway.links.rules.update import ConfigChange, ConfigOperation

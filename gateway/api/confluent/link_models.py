@@ -8,8 +8,9 @@ from typing import Final, Literal
 from fastapi import Request
 from pydantic import BaseModel, Field
 
-from gateway.api.confluent.resource import ListMetadata, Metadata, address
+from gateway.api.confluent.resource import Metadata, address
 from gateway.api.models import Body
+from gateway.api.paging import ListMetadata
 from gateway.errors import BadRequest
 from gateway.links.links import LinkView
 from gateway.links.rules.update import ConfigChange, ConfigOperation

@@ -14,7 +14,8 @@ from fastapi import APIRouter, Request, Response
 
 from gateway.api.confluent.errors import Unsupported
 from gateway.api.confluent.link_models import CreateLinkRequest, LinkData, LinkDataList
-from gateway.api.confluent.resource import ListMetadata, address, make_router
+from gateway.api.confluent.resource import address, make_router
+from gateway.api.paging import ListMetadata
 from gateway.api.plane import Plane
 from gateway.errors import BadRequest, Conflict
 from gateway.links.links import LinkView
@@ -26,7 +27,7 @@ def router(plane: Plane) -> APIRouter:
     routes = make_router(plane)
 
     def data(view: LinkView, request: Request, *, tasks: bool = False) -> LinkData:
-        topics = [mirror.record.mirror_topic for mirror in plane().mirrors.list(view.record.name)]
+        topics = sorted(mirror.mirror_topic for mirror in plane().mirrors.records(view.record.name))
         return LinkData.of(view, topics, request, tasks=tasks)
 
     @routes.get("", summary="List the cluster links, as Confluent")

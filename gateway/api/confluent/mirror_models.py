@@ -10,8 +10,9 @@ from fastapi import Request
 from pydantic import BaseModel, Field
 
 from gateway.api.confluent.link_models import ConfigData, LinkTaskError
-from gateway.api.confluent.resource import ListMetadata, Metadata, address
+from gateway.api.confluent.resource import Metadata, address
 from gateway.api.models import Body
+from gateway.api.paging import ListMetadata
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.records import MirrorState
 from gateway.topics.mirrors import MirrorView

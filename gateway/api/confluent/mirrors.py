@@ -19,10 +19,12 @@ from gateway.api.confluent.mirror_models import (
     MirrorStatus,
     status_of,
 )
-from gateway.api.confluent.resource import ListMetadata, address, make_router
+from gateway.api.confluent.resource import make_router
+from gateway.api.mirrors.mirror_models import mirror_key, partitions_of
+from gateway.api.paging import Paged, Paging
 from gateway.api.plane import Plane
 from gateway.errors import BadRequest
-from gateway.topics.mirrors import MirrorView
+from gateway.state.records import MirrorState
 from gateway.topics.plan import Wanted
 
 
@@ -30,26 +32,26 @@ def router(plane: Plane) -> APIRouter:
     """The routes of mirror topics. `-` in place of a link's name is every link."""
     routes = make_router(plane)
 
-    def data(links: Sequence[str], status: MirrorStatus | None, request: Request) -> MirrorDataList:
-        views = [view for link in links for view in plane().mirrors.list(link)]
-        found = [view for view in views if status is None or _is_in(status, view)]
-        names = links if "link" in request.path_params else ("-",)
+    def data(links: Sequence[str], status: MirrorStatus | None, pages: Paging) -> MirrorDataList:
+        mirrors = plane().mirrors
+        records = [record for link in links for record in mirrors.records(link)]
+        found = [record for record in records if status is None or _is_in(status, mirrors.state_of(record))]
+        page, metadata = pages.cut(found, mirror_key, partitions_of)
         return MirrorDataList(
-            metadata=ListMetadata(self=address(request, *names, "mirrors")),
-            data=[MirrorData.of(view, request) for view in found],
+            metadata=metadata, data=[MirrorData.of(mirrors.view(record), pages.request) for record in page]
         )
 
     @routes.get("/-/mirrors", summary="List the mirror topics of all links, as Confluent")
     async def list_mirrors_of_cluster(
-        cluster_id: str, request: Request, mirror_status: MirrorStatus | None = None
+        cluster_id: str, pages: Paged, mirror_status: MirrorStatus | None = None
     ) -> MirrorDataList:
-        return data([view.record.name for view in plane().links.list()], mirror_status, request)
+        return data([view.record.name for view in plane().links.list()], mirror_status, pages)
 
     @routes.get("/{link}/mirrors", summary="List the mirror topics of a link, as Confluent")
     async def list_mirrors_of_link(
-        cluster_id: str, link: str, request: Request, mirror_status: MirrorStatus | None = None
+        cluster_id: str, link: str, pages: Paged, mirror_status: MirrorStatus | None = None
     ) -> MirrorDataList:
-        return data([link], mirror_status, request)
+        return data([link], mirror_status, pages)
 
     @routes.post("/{link}/mirrors", status_code=204, summary="Create a mirror topic, as Confluent")
     async def create_mirror_of_link(cluster_id: str, link: str, body: CreateMirrorRequest) -> Response:
@@ -79,5 +81,5 @@ async def _create(plane: Plane, link: str, body: CreateMirrorRequest) -> None:
     await plane().mirrors.create(link, body.source_topic_name, body.mirror_topic_name, wanted)
 
 
-def _is_in(status: MirrorStatus, view: MirrorView) -> bool:
-    return str(status) in (view.state.value, status_of(view.state))
+def _is_in(status: MirrorStatus, state: MirrorState) -> bool:
+    return str(status) in (state.value, status_of(state))

@@ -24,13 +24,6 @@ class Metadata(BaseModel):
     resource_name: str | None = None
 
 
-class ListMetadata(BaseModel):
-    """Of a list. It comes whole, so there is no `next` page."""
-
-    self: str
-    next: str | None = None
-
-
 def address(request: Request, *below: str) -> str:
     """The URL of what is below the links of the cluster: (link, 'mirrors', topic)."""
     cluster = request.path_params["cluster_id"]

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from gateway.api.models import Body
+from gateway.api.paging import ListMetadata
 from gateway.groups.operations import MirrorGroupView, Removed
 from gateway.groups.rules.left_behind import LeftBehind, left_behind
 from gateway.groups.rules.offset_sync_status import OffsetSyncStatus
@@ -195,6 +196,7 @@ class GroupList(BaseModel):
     """The mirror groups of a link."""
 
     kind: Literal["KafkaMirrorGroupDataList"] = "KafkaMirrorGroupDataList"
+    metadata: ListMetadata
     data: list[GroupData]
 
 

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 from gateway.api.groups.group_models import CreateGroup, GroupData, GroupList, RemovedMembers, RemoveMembers
 from gateway.api.groups.group_plan_models import GroupPlanData
 from gateway.api.models import ForceOption, ValidateOnly
+from gateway.api.paging import Paged
 from gateway.api.plane import Plane
 
 
@@ -15,8 +16,11 @@ def router(plane: Plane) -> APIRouter:
     routes = APIRouter(prefix="/v3/links/{link}/groups", tags=["groups"])
 
     @routes.get("", summary="List the mirror groups of a link")
-    async def list_groups(link: str) -> GroupList:
-        return GroupList(data=[GroupData.of(view, plane().clock()) for view in await plane().groups.list(link)])
+    async def list_groups(link: str, pages: Paged) -> GroupList:
+        groups = plane().groups
+        page, metadata = pages.cut(groups.records(link), lambda record: (record.group,))
+        views = await groups.views(page)
+        return GroupList(metadata=metadata, data=[GroupData.of(view, plane().clock()) for view in views])
 
     @routes.post("", status_code=201, summary="Declare a group of the source a mirror group")
     async def create_group(

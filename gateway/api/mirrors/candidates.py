@@ -7,6 +7,7 @@ from typing import Literal
 from fastapi import APIRouter
 from pydantic import BaseModel
 
+from gateway.api.paging import ListMetadata, Paged
 from gateway.api.plane import Plane
 from gateway.operations.link_tasks import TaskState, TaskStatus
 from gateway.topics.rules.auto_create import Candidate, Reason
@@ -58,6 +59,7 @@ class CandidateList(BaseModel):
     """The candidates of one link, by name."""
 
     kind: Literal["KafkaMirrorCandidateDataList"] = "KafkaMirrorCandidateDataList"
+    metadata: ListMetadata
     auto_create: AutoCreateData
     data: list[CandidateData]
 
@@ -67,11 +69,11 @@ def router(plane: Plane) -> APIRouter:
     routes = APIRouter(tags=["mirrors"])
 
     @routes.get("/v3/links/{link}/candidates", summary="List the source topics that the link does not mirror, and why")
-    async def list_candidates(link: str, reason: Reason | None = None) -> CandidateList:
+    async def list_candidates(link: str, pages: Paged, reason: Reason | None = None) -> CandidateList:
         auto_create = plane().auto_create
-        found = await auto_create.candidates(link)
-        shown = [CandidateData.of(one) for one in found if reason in (None, one.reason)]
+        found = [one for one in await auto_create.candidates(link) if reason in (None, one.reason)]
+        page, metadata = pages.cut(found, lambda one: (one.source_topic,))
         task = AutoCreateData.of(auto_create.status(link), auto_create.created[link])
-        return CandidateList(auto_create=task, data=shown)
+        return CandidateList(metadata=metadata, auto_create=task, data=[CandidateData.of(one) for one in page])
 
     return routes

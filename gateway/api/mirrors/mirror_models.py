@@ -8,11 +8,12 @@ from pydantic import BaseModel, Field
 
 from gateway.api.links.link_models import ConfigEntry
 from gateway.api.models import Body
+from gateway.api.paging import ListMetadata
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import BadRequest
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.provenance import Provenance
-from gateway.state.records import MirrorDirection, MirrorState, Undo, Upstream
+from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, Undo, Upstream
 from gateway.topics.catch_up import CatchUp
 from gateway.topics.clients_not_migrated import ClientsNotMigrated
 from gateway.topics.mirrors import MirrorView
@@ -355,7 +356,18 @@ class TranslatedOffset(BaseModel):
 
 
 class MirrorList(BaseModel):
-    """The mirror topics of a link."""
+    """The mirror topics of a link. `metadata` where they are listed, not of those that a verb was for."""
 
     kind: Literal["KafkaMirrorDataList"] = "KafkaMirrorDataList"
+    metadata: ListMetadata | None = Field(default=None, exclude_if=lambda metadata: metadata is None)
     data: list[MirrorData]
+
+
+def mirror_key(record: MirrorRecord) -> tuple[str, str]:
+    """What lists of mirror topics are sorted by."""
+    return record.link, record.mirror_topic
+
+
+def partitions_of(record: MirrorRecord) -> int:
+    """How many: an answer has some numbers of each."""
+    return len(record.starts)

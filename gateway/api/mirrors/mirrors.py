@@ -5,8 +5,17 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from gateway.api.mirrors.mirror_change_models import CreatePlanData, PromotePlanData
-from gateway.api.mirrors.mirror_models import AlterMirrors, CreateMirror, MirrorData, MirrorList, TranslatedOffset
+from gateway.api.mirrors.mirror_models import (
+    AlterMirrors,
+    CreateMirror,
+    MirrorData,
+    MirrorList,
+    TranslatedOffset,
+    mirror_key,
+    partitions_of,
+)
 from gateway.api.models import ForceOption, MirrorNames, ValidateOnly
+from gateway.api.paging import Paged
 from gateway.api.plane import Plane
 from gateway.api.rehearsal_models import RehearsalData, RehearsalPlanData, RehearsePromote
 from gateway.state.mirror_states import MirrorOperation
@@ -18,8 +27,10 @@ def router(plane: Plane) -> APIRouter:
     routes = APIRouter(prefix="/v3/links/{link}/mirrors", tags=["mirrors"])
 
     @routes.get("", summary="List the mirror topics of a link")
-    async def list_mirrors(link: str, mirror_status: MirrorState | None = None) -> MirrorList:
-        return MirrorList(data=[MirrorData.of(view) for view in plane().mirrors.list(link, mirror_status)])
+    async def list_mirrors(link: str, pages: Paged, mirror_status: MirrorState | None = None) -> MirrorList:
+        mirrors = plane().mirrors
+        page, metadata = pages.cut(mirrors.records(link, mirror_status), mirror_key, partitions_of)
+        return MirrorList(metadata=metadata, data=[MirrorData.of(mirrors.view(record)) for record in page])
 
     @routes.post("", status_code=201, summary="Create a mirror topic and begin to mirror")
     async def create_mirror(

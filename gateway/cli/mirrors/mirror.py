@@ -278,9 +278,9 @@ def _listed(api: Api, link: str, status: str) -> Any:
     """What the API says of one link, or of each of them."""
     query = {"mirror_status": status.upper()} if status else None
     if link:
-        return api.get(mirror_path(link), query)
+        return api.list(mirror_path(link), query)
     links = [each["link_name"] for each in api.get("/v3/links")["data"]]
-    return {"data": [mirror for each in links for mirror in api.get(mirror_path(each), query)["data"]]}
+    return {"data": [mirror for each in links for mirror in api.list(mirror_path(each), query)["data"]]}
 
 
 def _direction(direction: str) -> str:

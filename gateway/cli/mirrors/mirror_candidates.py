@@ -25,7 +25,7 @@ def candidates(
 ) -> None:
     """List the source topics that the link does not mirror, each with the reason. Nothing is created."""
     params = {"reason": reason.upper().replace("-", "_")} if reason else None
-    answer = ask(url, lambda api: api.get(f"/v3/links/{segment(link)}/candidates", params))
+    answer = ask(url, lambda api: api.list(f"/v3/links/{segment(link)}/candidates", params))
     if output is not Output.TABLE:
         dump(answer, output)
         return

@@ -11,6 +11,8 @@ from cProfile import Profile
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+import httpx
+
 from tests.simulation.fleet.gateway_node import GatewayNode
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
@@ -182,8 +184,13 @@ class Scale:
         await self._until(self._together)
 
     async def _list(self) -> None:
-        answer = await self._led.api.get("/v3/links/l/mirrors")
-        sys.stdout.write(f"  {len(json.dumps(answer.body)) / 1e6:.1f} MB in one answer\n")
+        url, size, pages = "/v3/links/l/mirrors", 0, 0
+        while url:
+            answer = (await self._led.api.get(url)).body
+            size, pages = size + len(json.dumps(answer)), pages + 1
+            following = httpx.URL(answer["metadata"]["next"] or "")
+            url = following.raw_path.decode() if following.query else ""
+        sys.stdout.write(f"  {size / 1e6:.1f} MB in {pages} answers\n")
 
     async def _promote(self) -> None:
         for at in range(0, len(self._topics), self._size.promoted_at_once):

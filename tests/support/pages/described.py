@@ -56,6 +56,7 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
     },
     CandidateList: {
         "kind": _NAME,
+        "metadata": "where the list goes on",
         "auto_create": "`link_task_state`",
         "data": "`link_auto_create_waiting_topics`",
     },

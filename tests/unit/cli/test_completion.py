@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from gateway.api import paging
 from gateway.cli import completion
 from tests.unit.cli.conftest import Run
 
@@ -21,6 +22,12 @@ def test_names(linked, run: Run):
     assert completion.topics(context(link="l"), "") == ["clicks", "orders"]
     assert completion.topics(context(link="l"), "o") == ["orders"]
     assert completion.groups(context(link="l"), "") == []
+
+
+def test_names_of_a_list_in_pages(linked, run: Run, monkeypatch):
+    monkeypatch.setattr(paging, "HEAVIEST", 1)
+    run("mirror", "create", "orders", "clicks", "--link", "l")
+    assert completion.topics(context(link="l"), "") == ["clicks", "orders"]
 
 
 def test_without_a_link_there_are_no_topics(linked):

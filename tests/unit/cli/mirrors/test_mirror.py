@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+from gateway.api import paging
 from gateway.cli import waiting
 from gateway.errors import Conflict
 from gateway.kafka.groups import GroupView, MemberView
@@ -56,6 +57,16 @@ def test_list(linked, run):
     paused = run("mirror", "list", "--link", "l", "--mirror-status", "paused").stdout
     assert [line.split()[0] for line in paused.splitlines()[1:]] == ["clicks"]
     assert "mirror_status" in run("mirror", "list", "--link", "l", "--mirror-status", "green", code=1).stderr
+
+
+def test_list_is_whole_however_long(linked, run, monkeypatch):
+    """Page by page: what is shown is as it were one answer."""
+    monkeypatch.setattr(paging, "HEAVIEST", 1)
+    run("mirror", "create", "orders", "clicks", "--link", "l")
+    listed = json.loads(run("mirror", "list", "--link", "l", "-o", "json").stdout)
+    assert listed.keys() == {"kind", "data"}
+    assert [one["mirror_topic_name"] for one in listed["data"]] == ["clicks", "orders"]
+    assert len(run("mirror", "list").stdout.splitlines()) == 3
 
 
 def test_list_of_all_links(linked, run):
