@@ -59,7 +59,8 @@ class Asked:
 
     before_start: source offsets that the mirror was never to copy. since_cutover: target offsets behind the cutover,
     which are the target's own. problems: why it cannot be whole. through_ids: where in its records schema ids are
-    written anew by the mirror, and compared through the id map.
+    written anew by the mirror, and compared through the id map. is_linked: the mirror's record is known. is_mapped:
+    an offset map was given.
     """
 
     topic: str
@@ -74,6 +75,8 @@ class Asked:
     source_policy: Policy | None = None
     target_policy: Policy | None = None
     through_ids: tuple[str, ...] = ()
+    is_linked: bool = False
+    is_mapped: bool = False
     before_start: int = 0
     since_cutover: int = 0
     problems: tuple[str, ...] = field(default=())
@@ -169,6 +172,8 @@ def _asked(facts: PartitionFacts, source: Span, target: Span, relation: Relation
         source_policy=facts.source_policy,
         target_policy=facts.target_policy,
         through_ids=() if facts.record is None else facts.record.translates_ids,
+        is_linked=facts.record is not None,
+        is_mapped=facts.is_mapped,
     )
 
 

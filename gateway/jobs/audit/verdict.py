@@ -14,6 +14,7 @@ from typing import Final
 from gateway.jobs.audit.asked import Asked
 from gateway.jobs.audit.kinds import OPEN, Kind
 from gateway.jobs.audit.pieces import Piece
+from gateway.jobs.audit.remedy import remedy
 from gateway.jobs.audit.retention import why_not
 from gateway.jobs.audit.sums import Answer, Sums
 
@@ -74,7 +75,8 @@ class Finding:
         """One line for people."""
         through = " through the id map" if self.asked.through_ids else ""
         if self.verdict is AuditVerdict.DIFFERENT:
-            return f"DIFFERENT{through} at offset {self.identical_up_to}: {self._first}; {self.sums.different:,} in all"
+            found = f"{self._first}; {self.sums.different:,} in all" + (f"; {self.remedy}" if self.remedy else "")
+            return f"DIFFERENT{through} at offset {self.identical_up_to}: {found}"
         if self.verdict is AuditVerdict.INCOMPLETE:
             equal = f"{self.sums.compared:,} records are equal{through}, none differs"
             return f"INCOMPLETE: {'; '.join(self.reasons)}; {equal}"
@@ -84,6 +86,13 @@ class Finding:
             read, asked = self.sums.source.offsets, self.asked.source.size
             return f"IDENTICAL{through} in the sample: {self.sums.compared:,} records, {read:,} of {asked:,} offsets"
         return f"IDENTICAL{through} up to offset {self.identical_up_to}"
+
+    @property
+    def remedy(self) -> str:
+        """What to give to the audit, where that may be why it found differences; "" else."""
+        if self.verdict is not AuditVerdict.DIFFERENT or self.asked.is_linked:
+            return ""
+        return remedy(self.sums, is_mapped=self.asked.is_mapped)
 
     @property
     def _first(self) -> str:
