@@ -62,7 +62,7 @@ class EngineEvents:
         self._clock = clock
         self._refused_since: dict[str, float] = {}
         self._failed: dict[tuple[str, str], tuple[MirrorError, str]] = {}
-        self._readable: set[tuple[str, str]] = set()
+        self._readable: dict[tuple[str, str], int] = {}  # to be stored; of which copy: its mirror id
         self._translated = maps.turned_translated
         self._lost: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
         self._news = asyncio.Event()
@@ -117,7 +117,10 @@ class EngineEvents:
 
     def topic_readable(self, link: str, topic: str) -> None:
         """All partitions are padded."""
-        self._readable.add((link, topic))
+        mirror = self._store.mirrors.get((link, topic))
+        if mirror is None:
+            return
+        self._readable[link, topic] = mirror.mirror_id
         self._publisher.make_readable(topic)
         self._news.set()
 
@@ -150,9 +153,18 @@ class EngineEvents:
         self._settled_at = applied if is_settled else -1
 
     async def _store_readable(self) -> None:
-        """Of many mirrors that come to be readable at about the same time in one write; what fails goes one by one."""
-        found = (self._store.mirrors.get(key) for key in self._readable)
-        olds = [mirror for mirror in found if mirror is not None and not mirror.readable and self._is_all(mirror)]
+        """Of many mirrors that come to be readable at about the same time in one write; what fails goes one by one.
+
+        What is stored is forgotten, so the next look is at what is news by then; and so is what was told of a copy that
+        another one has taken the place of since, which is not padded yet.
+        """
+        olds = []
+        for key, mirror_id in list(self._readable.items()):
+            mirror = self._store.mirrors.get(key)
+            if mirror is None or mirror.readable or mirror.mirror_id != mirror_id:
+                del self._readable[key]
+            elif self._is_all(mirror):
+                olds.append(mirror)
         if len(olds) < 2:
             return
         news = [replace(mirror, readable=True) for mirror in olds[:_TOGETHER]]
@@ -182,7 +194,7 @@ class EngineEvents:
             reports = tuple(self._lost[key])
             await self._store.replace(mirror, with_lost(mirror, reports))
             self._lost[key] = self._lost[key][len(reports) :]
-        elif key in self._readable and not mirror.readable:
+        elif self._readable.get(key) == mirror.mirror_id and not mirror.readable:
             await self._store.replace(mirror, replace(mirror, readable=True))
         elif key in self._translated and mirror.mode is MirrorMode.PRESERVE:
             reason = f"offsets are translated: {self._translated[key]}"
@@ -201,7 +213,7 @@ class EngineEvents:
     def _forget(self, mirror: MirrorRecord) -> None:
         key = (mirror.link, mirror.mirror_topic)
         self._failed.pop(key, None)
-        self._readable.discard(key)
+        self._readable.pop(key, None)
         self._lost.pop(key, None)
         self._translated.pop(key, None)
 

@@ -36,7 +36,7 @@ class RoutingPublisher:
         self._table = table
         self._clock = clock
         self._cutovers = CutoversSeen()
-        self._readable: set[str] = set()
+        self._readable: dict[str, int] = {}  # of which copy: its mirror id
         self._reserved: dict[str, MirrorRecord] = {}
         self._routes = Routes()
         self._retried: set[str] = set()  # as the routes say
@@ -96,9 +96,10 @@ class RoutingPublisher:
         return self._cutovers.left_s(topic, self._clock())
 
     def make_readable(self, topic: str) -> None:
-        """The topic is padded: it may be read, even if the store cannot be told now."""
-        if topic not in self._readable:
-            self._readable.add(topic)
+        """The topic is padded: it may be read, even if the store cannot be told now. One created anew may not be."""
+        mirror = self._store.mirror_of(topic)
+        if mirror is not None and self._readable.get(topic) != mirror.mirror_id:
+            self._readable[topic] = mirror.mirror_id
             self.refresh([topic])
 
     def reserve(self, mirror: MirrorRecord) -> None:
@@ -117,7 +118,7 @@ class RoutingPublisher:
 
     def forget(self, topic: str) -> None:
         """The mirror was deleted."""
-        self._readable.discard(topic)
+        self._readable.pop(topic, None)
         self.refresh([topic])
 
     def look(self) -> None:
@@ -168,5 +169,5 @@ class RoutingPublisher:
         if link is None:
             self._routes.drop(topic)
         else:
-            readable = topic in self._readable
+            readable = self._readable.get(topic) == mirror.mirror_id
             self._routes.put(mirror, link, self.pauses[topic], readable=readable, retried=is_retried)

@@ -91,6 +91,24 @@ async def test_recreate(plane, monkeypatch):
     await wait_until_async(lambda: plane.engine.running.get(KEY) == done)
 
 
+async def test_a_copy_created_anew_is_not_readable_by_what_was_told_of_the_one_before(plane, monkeypatch):
+    """Neither in its record nor to clients: it is being padded to the source's offsets."""
+    monkeypatch.setattr("gateway.topics.create._AGAIN_S", 0.01)
+    await failed(plane, MirrorError.TARGET_DIVERGED)
+    plane.service.events.topic_readable(*KEY)
+    await wait_until_async(lambda: plane.store.mirrors[KEY].readable)
+    await repair(plane, RepairAction.RECREATE)
+    await wait_until_async(lambda: plane.store.mirrors[KEY].created)
+
+    await plane.service.events.reconcile()
+    assert not plane.store.mirrors[KEY].readable
+    assert not plane.routing.current.topics["orders"].readable
+
+    plane.service.events.topic_readable(*KEY)
+    assert plane.routing.current.topics["orders"].readable
+    await wait_until_async(lambda: plane.store.mirrors[KEY].readable)
+
+
 async def test_a_copy_that_others_created_anew_is_deleted_by_the_id_that_was_shown(plane, monkeypatch):
     monkeypatch.setattr("gateway.topics.create._AGAIN_S", 0.01)
     await failed(plane, MirrorError.TARGET_TOPIC_ID_CHANGED)
