@@ -8,6 +8,7 @@ from itertools import repeat
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakSet
 
 from gateway.state.acls.acl_records import AclRecord
 from gateway.state.codec import Record
@@ -95,7 +96,7 @@ class StateViews:
             SchemaRecord: (self._schemas, attrgetter("subject")),
         }
         self._by_topic: dict[str, MirrorRecord] = {}
-        self._mirror_changes: list[MirrorChanges] = []
+        self._mirror_changes: WeakSet[MirrorChanges] = WeakSet()  # what asks may end, as a term does
         self._subscribers: list[Callable[[], None]] = []
 
     @property
@@ -119,8 +120,9 @@ class StateViews:
 
     def mirror_changes(self) -> MirrorChanges:
         """To be asked, from now on, what has changed: first of all that is there."""
-        self._mirror_changes.append(MirrorChanges(self._by_topic))
-        return self._mirror_changes[-1]
+        made = MirrorChanges(self._by_topic)
+        self._mirror_changes.add(made)
+        return made
 
     def changed_at(self, key: str) -> int:
         """The offset at which the key's record was last changed (of the change's last record); -1 if there is none."""

@@ -66,6 +66,9 @@ class EngineEvents:
         self._translated = maps.turned_translated
         self._lost: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
         self._news = asyncio.Event()
+        self._changes = records.store.mirror_changes()
+        self._seen: dict[str, LinkHealth] = {}  # the health by which all mirrors were looked at
+        self._left: set[tuple[str, str]] = set()  # mirrors that are to be looked at, or once more
         self._settled_at = -1  # offset of the state up to which nothing was left to do
         deleted.subscribe(self._forget)
 
@@ -138,19 +141,37 @@ class EngineEvents:
             self._publisher.look()
 
     async def reconcile(self) -> None:
-        """Bring every mirror's record in line with what the engine has told."""
+        """Bring every mirror's record in line with what the engine has told: those that may not be so are looked at."""
         applied, is_settled = self._store.applied, True
+        self._note_changes()
         await self._store_readable()
-        for mirror in list(self._store.mirrors.values()):
+        for key in list(self._left):
+            mirror = self._store.mirrors.get(key)
             try:
-                await self._reconcile(mirror)
+                if mirror is not None:
+                    await self._reconcile(mirror)
             except (WrongState, ControlError):
                 is_settled = False  # an operator was faster; what is left to do shows at the next tick
+                continue
             except StoreError as exc:
-                _log.warning("state not written, will be tried again", topic=mirror.mirror_topic, error=str(exc))
+                _log.warning("state not written, will be tried again", topic=key[1], error=str(exc))
                 self._settled_at = -1  # nobody tells the news a second time
                 return
+            self._left.discard(key)
         self._settled_at = applied if is_settled else -1
+
+    def _note_changes(self) -> None:
+        """All mirrors are to be looked at when a link has changed, or how its source is; else those whose record has,
+        and those of which something was told."""
+        topics, links = self._changes.take()
+        if links or self._health != self._seen:
+            self._seen = dict(self._health)
+            self._left.update(self._store.mirrors)
+            return
+        found = map(self._store.mirror_of, topics)
+        self._left.update((mirror.link, mirror.mirror_topic) for mirror in found if mirror is not None)
+        self._left.update(self._failed, self._readable, self._translated)
+        self._left.update(key for key, reports in self._lost.items() if reports)
 
     async def _store_readable(self) -> None:
         """Of many mirrors that come to be readable at about the same time in one write; what fails goes one by one.

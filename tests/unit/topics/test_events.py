@@ -168,3 +168,45 @@ async def test_mirrors_that_come_to_be_readable_are_written_one_by_one_where_one
     plane.service.events.partition_failed("l", "b", 0, MirrorError.OFFSET_GAP, "gap")
     await wait_until_async(lambda: plane.state("b") is MirrorState.FAILED and plane.store.mirrors["l", "a"].readable)
     assert not plane.store.mirrors["l", "b"].readable
+
+
+async def test_a_look_is_at_what_has_changed_or_was_told_of(plane, monkeypatch):
+    """However many mirrors there are; all of them when a source is lost, or a link changes."""
+    record = await plane.with_mirror("a")
+    others = [f"t{index}" for index in range(50)]
+    await plane.by_hand(*(replace(record, mirror_topic=topic, source_topic=topic) for topic in others))
+    events, looked = plane.service.events, []
+    reconcile = events._reconcile
+
+    async def look(mirror):
+        looked.append(mirror.mirror_topic)
+        await reconcile(mirror)
+
+    monkeypatch.setattr(events, "_reconcile", look)
+    while looked or events._settled_at != plane.store.applied:
+        looked.clear()
+        await events.reconcile()
+
+    await plane.store.put(replace(plane.store.mirrors["l", "t7"], error_message="x"))
+    events.topic_readable("l", "t9")
+    await events.reconcile()
+    assert set(looked) == {"t7", "t9"}
+
+    looked.clear()
+    plane.service.events.source_available("l", False, "gone")
+    await events.reconcile()
+    assert set(looked) == {"a", *others}
+    assert plane.state("t33") is MirrorState.SOURCE_UNAVAILABLE
+
+
+async def test_what_could_not_be_written_is_looked_at_again(plane):
+    """Those behind it, too, though nothing of them changes meanwhile."""
+    for topic in ("a", "b", "c"):
+        await plane.with_mirror(topic)
+    await plane.service.events.reconcile()
+    plane.log.failures = [StoreError("target gone")]
+
+    plane.service.events.source_available("l", False, "gone")
+
+    await wait_until_async(lambda: all(plane.state(each) is MirrorState.SOURCE_UNAVAILABLE for each in ("a", "b", "c")))
+    assert plane.log.failures == []
