@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaException
@@ -34,6 +35,19 @@ def epoch_starts(node: NodeProcess, topic: str, partition: int) -> list[int]:
     path = node.data / f"{topic}-{partition}" / "leader-epoch-checkpoint"
     lines = path.read_text(encoding="ascii").splitlines()[2:] if path.exists() else []
     return [int(line.split()[1]) for line in lines]
+
+
+def unread_fetches(leader: NodeProcess) -> int:
+    """How many followers have an answer of this leader before them that they have not read.
+
+    When they are stopped, nothing that the leader appends from then on is on its way to them.
+    """
+    port, count = leader.node.internal_port, 0
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        for line in table.read_text(encoding="ascii").splitlines()[1:]:
+            _, _, remote, _, queues, *_ = line.split()
+            count += int(remote.rpartition(":")[2], 16) == port and int(queues.rpartition(":")[2], 16) > 0
+    return count
 
 
 class Replicas(NamedTuple):
