@@ -25,7 +25,7 @@ from gateway.transport.host import MACHINE, Host
 
 __all__ = ["Log", "ProducerFenced", "StateStore", "StoreConflict", "StoreError", "StoreUncertain"]
 
-_READ_S = 1.0  # how long a broker keeps a Fetch that finds nothing; what comes meanwhile ends it
+_READ_S = 5.0  # how long a broker keeps a Fetch that finds nothing; what comes meanwhile ends it
 _AGAIN_S = 1.0
 _TOGETHER: Final = 64  # writes in one transaction
 _log = logging.getLogger("lockgate.state")

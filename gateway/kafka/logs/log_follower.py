@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 _LANE: Final = "log follower"
 _BY_NAME: Final = 12  # the last Fetch version that names topics
 _FETCH_BYTES: Final = 1024 * 1024  # a batch comes whole, however large
-_ANSWER_S: Final = 10.0  # beyond the time that the broker may wait
+_ANSWER_S: Final = 10.0  # with the time that the broker may wait: what is silent so long is asked again
 
 
 class LogFollower:
@@ -45,7 +45,8 @@ class LogFollower:
         self._backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
 
     async def read(self, wait_s: float) -> list[Record]:
-        """The next committed records; waits up to `wait_s` for the first. Empty also when something passing went wrong.
+        """The next committed records; waits up to `wait_s` (5 at most) for the first. Empty also when something passing
+        went wrong.
 
         Raises:
             BrokerError: the topic cannot be read any more, for example OFFSET_OUT_OF_RANGE (1).
@@ -85,7 +86,8 @@ class LogFollower:
 
 
 async def fetch_committed(cluster: Cluster, topic: str, offset: int, wait_s: float) -> FetchedPartition:
-    """One Fetch of partition 0 up to the last stable offset; the broker may wait `wait_s` for something to send.
+    """One Fetch of partition 0 up to the last stable offset; the broker may wait `wait_s` (5 at most) for something to
+    send.
 
     Raises:
         ClusterUnavailable: no answer.
@@ -100,7 +102,7 @@ async def fetch_committed(cluster: Cluster, topic: str, offset: int, wait_s: flo
         read_committed=True,
     )
     try:
-        answer = await connection.exchange(connection.send, ApiKey.FETCH, version, body, wait_s + _ANSWER_S)
+        answer = await connection.exchange(connection.send, ApiKey.FETCH, version, body, _ANSWER_S)
     except RequestTimedOut:
         cluster.drop((_LANE,), "a Fetch was not answered")
         raise
