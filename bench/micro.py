@@ -111,6 +111,16 @@ def forward_produce(times: int) -> Callable[[], object]:
     return forwarding("a-topic", requests, answers, 1)
 
 
+def forward_produce_partitions(times: int) -> Callable[[], object]:
+    """Forward a Produce of 6 partitions (× times) with batches of 10 KB, and its answer."""
+    partitions = range(6 * times)
+    batch = batch_around(bytes(10_000 - 61), 10)
+    body = b"".join(build_request_body(_VERSION, None, -1, 30_000, {"a-topic": [(each, batch) for each in partitions]}))
+    answer = build_response_body(_VERSION, [PartitionResult("a-topic", each, 0, 7) for each in partitions])
+    request = frame_request(int(ApiKey.PRODUCE), _VERSION, 1, "client", body)
+    return forwarding("a-topic", request, frame_response(int(ApiKey.PRODUCE), _VERSION, 0, answer), 1)
+
+
 def _produce(topics: Sequence[str]) -> bytes:
     batch = batch_around(bytes(963), 1)
     body = b"".join(build_request_body(_VERSION, None, -1, 30_000, {topic: [(0, batch)] for topic in topics}))
@@ -142,6 +152,7 @@ _BENCHMARKS: Final = (
     pass_produce,
     pass_produce_topics,
     forward_produce,
+    forward_produce_partitions,
 )
 
 

@@ -69,7 +69,11 @@ def forwarding(topic: str, requests: bytes, answers: bytes, times: int) -> Calla
     connection.connection_made(cast("Any", _Nowhere()))
     connection.versions = {int(ApiKey.PRODUCE): (3, 11)}
     source = SimpleNamespace(
-        view=None, clients=None, leader=lambda topic, partition: 1, cached_for=lambda client, node, lane: connection
+        view=None,
+        clients=None,
+        leader=lambda topic, partition: 1,
+        leader_of_all=lambda topic, partitions: 1,
+        cached_for=lambda client, node, lane: connection,
     )
     session = _session(RoutingTable(routing_of(routes)), {"l": source}, loop)
     session.authorized[topic] = (float("inf"), True)

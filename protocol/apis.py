@@ -229,6 +229,8 @@ FLEXIBLE_FROM: Mapping[int, int] = {
 }
 """First flexible version by API key, larger than any version where there is none. A dict, for speed."""
 
+_TAGGED_RESPONSE_FROM: Mapping[int, int] = {**FLEXIBLE_FROM, int(ApiKey.API_VERSIONS): _NEVER}
+
 
 def is_flexible(key: int, version: int) -> bool:
     """True when this version of the API uses compact types and tagged fields. False for an unknown key."""
@@ -250,7 +252,7 @@ def request_header_version(key: int, version: int) -> int:
 
 def response_header_version(key: int, version: int) -> int:
     """1 for flexible versions, otherwise 0. ApiVersions is always 0, so that any client can read it (KIP-511)."""
-    return 1 if key != ApiKey.API_VERSIONS and is_flexible(key, version) else 0
+    return 1 if version >= _TAGGED_RESPONSE_FROM.get(key, _NEVER) else 0
 
 
 def api_name(key: int) -> str:

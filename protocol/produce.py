@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from protocol.apis import ApiKey, is_flexible
+from protocol.apis import FLEXIBLE_FROM, ApiKey
 from protocol.errors import MalformedFrame
 from protocol.peek import transactional_id_end
 from protocol.wire import (
@@ -34,6 +34,7 @@ from protocol.wire import (
 MAX_PARTS = 100_000
 """Topics, and partitions, in one message; each takes memory here, and no broker leads as many."""
 
+_FLEXIBLE_FROM = FLEXIBLE_FROM[ApiKey.PRODUCE]
 _ACKS_TIMEOUT = Struct(">hi")
 _INDEX_SIZE = Struct(">ii")
 _TAGS = b"\x00"
@@ -81,7 +82,7 @@ def scan_request(body: Buffer, version: int, max_parts: int = MAX_PARTS) -> Prod
     Raises:
         MalformedFrame: not such a request, or more than `max_parts` topics or partitions.
     """
-    if is_flexible(ApiKey.PRODUCE, version):
+    if version >= _FLEXIBLE_FROM:
         return _scan_flexible(body, max_parts)
     transactional_id, at = read_string(body, 0)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, at)
@@ -112,11 +113,13 @@ def _scan_flexible(body: Buffer, max_parts: int) -> ProduceRequestView:
     parts: list[Part] = []
     end = len(body)
     topics, at = read_compact_array_size(body, at + 6)
-    _check_count(topics, max_parts)
+    if topics > max_parts:
+        raise _too_many(max_parts)
     for _ in range(topics):
         topic, at = read_compact_string(body, at)
         partitions, at = read_compact_array_size(body, at)
-        _check_topic(topic, len(parts) + partitions, max_parts)
+        if topic is None or len(parts) + partitions > max_parts:
+            raise _no_name() if topic is None else _too_many(max_parts)
         for _ in range(partitions):
             (index,) = INT32.unpack_from(body, at)
             low, high = body[at + 4], body[at + 5]  # of the size, which takes two bytes for most batches: a call less
@@ -144,13 +147,21 @@ def _checked(count: int, at: int, end: int) -> int:
 
 def _check_count(count: int, most: int = MAX_PARTS) -> None:
     if count > most:
-        raise MalformedFrame(f"more than {most} topics or partitions in a message")
+        raise _too_many(most)
 
 
 def _check_topic(topic: str | None, parts: int, most: int = MAX_PARTS) -> None:
     if topic is None:
-        raise MalformedFrame("a topic name is null")
+        raise _no_name()
     _check_count(parts, most)
+
+
+def _too_many(most: int) -> MalformedFrame:
+    return MalformedFrame(f"more than {most} topics or partitions in a message")
+
+
+def _no_name() -> MalformedFrame:
+    return MalformedFrame("a topic name is null")
 
 
 def build_request_body(
@@ -181,7 +192,7 @@ def build_restamped_body(
     topics: Mapping[str, Sequence[tuple[int, bytes, Buffer]]],
 ) -> list[Buffer]:
     """The same with records in two parts: (partition, new beginning, the rest). The rest is used as it is."""
-    flexible = is_flexible(ApiKey.PRODUCE, version)
+    flexible = version >= _FLEXIBLE_FROM
     tags = _TAGS if flexible else b""
     pieces: list[Buffer] = []
     head = string(transactional_id, flexible) + _ACKS_TIMEOUT.pack(acks, timeout_ms) + array_size(len(topics), flexible)
@@ -217,7 +228,7 @@ def scan_response(body: Buffer, version: int) -> list[PartitionResult]:
     Raises:
         MalformedFrame: not such a response.
     """
-    if is_flexible(ApiKey.PRODUCE, version):
+    if version >= _FLEXIBLE_FROM:
         return _scan_flexible_response(body, version)
     results: list[PartitionResult] = []
     topics, at = read_array_size(body, 0)
@@ -236,11 +247,13 @@ def _scan_flexible_response(body: Buffer, version: int) -> list[PartitionResult]
     results: list[PartitionResult] = []
     last = len(body) - _PLAIN.size
     topics, at = read_compact_array_size(body, 0)
-    _check_count(topics)
+    if topics > MAX_PARTS:
+        raise _too_many(MAX_PARTS)
     for _ in range(topics):
         topic, at = read_compact_string(body, at)
         partitions, at = read_compact_array_size(body, at)
-        _check_topic(topic, len(results) + partitions)
+        if topic is None or len(results) + partitions > MAX_PARTS:
+            raise _no_name() if topic is None else _too_many(MAX_PARTS)
         for _ in range(partitions):
             if at <= last:  # almost always, and a third of the time
                 index, code, base, append_time, log_start, rest = _PLAIN.unpack_from(body, at)
@@ -291,7 +304,7 @@ def _scan_record_errors(body: Buffer, at: int, flexible: bool) -> tuple[tuple[tu
 
 def build_response_body(version: int, results: Iterable[PartitionResult], throttle_ms: int = 0) -> bytes:
     """Build a Produce response body. Results of one topic become one entry, in order of first appearance."""
-    flexible = is_flexible(ApiKey.PRODUCE, version)
+    flexible = version >= _FLEXIBLE_FROM
     tags = _TAGS if flexible else b""
     topics: dict[str, list[PartitionResult]] = {}
     for result in results:

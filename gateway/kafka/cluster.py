@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 from gateway.kafka.connection.config import ClusterConfig
@@ -146,6 +146,19 @@ class Cluster:
         known = self._metadata.view.topics.get(topic)
         found = None if known is None else known.partitions.get(partition)
         return None if found is None or found.leader < 0 else found.leader
+
+    def leader_of_all(self, topic: str, partitions: Iterable[int]) -> int | None:
+        """The node that leads all these partitions; None: not one node, or one of them is unknown or leaderless."""
+        known = self._metadata.view.topics.get(topic)
+        if known is None:
+            return None
+        leader = None
+        for partition in partitions:
+            found = known.partitions.get(partition)
+            if found is None or found.leader < 0 or (leader is not None and leader != found.leader):
+                return None
+            leader = found.leader
+        return leader
 
     def cached_connection(self, node_id: int, lane: Lane = 0) -> Connection | None:
         """The open connection to a node, None if there is none at the moment. For the hot path."""

@@ -81,8 +81,9 @@ class ProduceHandler:
         return looked_at or not self._passes_writes()
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        view = scan_request(exchange.body, exchange.api_version, session.max_elements)
-        if self._as_is.sends(session, exchange, view):
+        body = exchange.body
+        view = scan_request(body, exchange.api_version, session.max_elements)
+        if self._as_is.sends(session, exchange, view, body):
             return
         parts = view.parts
         code = _own_code(view)

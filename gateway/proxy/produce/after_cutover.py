@@ -121,7 +121,7 @@ class AfterCutover:
             route = self._routing.current.topics.get(part.topic)
             if route is None or producer_id < 0 or first < 0:
                 continue
-            last = (first + record_count(records) - 1) & 0x7FFFFFFF
+            last = (first + record_count(records, 0, len(records)) - 1) & 0x7FFFFFFF
             entries = self.retries.entries(route, part.partition, producer_id)
             found.append(SentBatch(part.topic, part.partition, producer_id, epoch, first, last, entries))
         return found

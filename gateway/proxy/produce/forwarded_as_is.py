@@ -52,8 +52,8 @@ class ForwardsAsIs:
         self._stats = stats
         self._after_cutover = after_cutover
 
-    def sends(self, session: Session, exchange: Exchange, view: ProduceRequestView) -> bool:
-        """Send the request to its source if it is of the common case. False: nothing was done."""
+    def sends(self, session: Session, exchange: Exchange, view: ProduceRequestView, body: memoryview) -> bool:
+        """Send the request, with its body, to its source if it is of the common case. False: nothing was done."""
         parts = view.parts
         if not parts or not view.acks or view.transactional_id is not None or session.pipeline:
             return False
@@ -82,9 +82,9 @@ class ForwardsAsIs:
         self._stats.forwarded += 1
         writes.forwarder.begin((topic,))
         key = route.link, leader
-        write = _Write(writes, session, exchange, view, route, key, session.order.sent(key, parts), connection)
+        write = _Write(writes, session, exchange, view, body, route, key, session.order.sent(key, parts), connection)
         connection.collect_in(session.context.wires)
-        connection.send(_PRODUCE, exchange.api_version, (exchange.body,), write)
+        connection.send(_PRODUCE, exchange.api_version, (body,), write)
         if connection.write_paused:
             session.stall()
             connection.when_writable(session.resume)
@@ -94,14 +94,14 @@ class ForwardsAsIs:
 def _leader_of_all(source: Cluster, parts: Sequence[Part]) -> int | None:
     """Who leads the parts; None: not one broker, not one topic, or it is not known."""
     topic = parts[0].topic
-    leaders = {source.leader(topic, part.partition) if part.topic == topic else None for part in parts}
-    return leaders.pop() if len(leaders) == 1 else None
+    partitions = [part.partition for part in parts if part.topic == topic]
+    return source.leader_of_all(topic, partitions) if len(partitions) == len(parts) else None
 
 
 class _Write:
     """One request on its way. Called with the body of the answer, or None when there will be none."""
 
-    __slots__ = ("_connection", "_exchange", "_leader", "_route", "_sent", "_session", "_view", "_writes")
+    __slots__ = ("_body", "_connection", "_exchange", "_leader", "_route", "_sent", "_session", "_view", "_writes")
 
     def __init__(
         self,
@@ -109,6 +109,7 @@ class _Write:
         session: Session,
         exchange: Exchange,
         view: ProduceRequestView,
+        body: memoryview,
         route: TopicRoute,
         leader: Leader,
         sent: int,
@@ -118,6 +119,7 @@ class _Write:
         self._session = session
         self._exchange = exchange
         self._view = view
+        self._body = body
         self._route = route
         self._leader = leader
         self._sent = sent
@@ -135,9 +137,9 @@ class _Write:
                 return
         if self._connection.in_burst:
             self._session.context.wires.collect_until(self._connection.after_responses)
-        topic, request = route.mirror_topic, exchange.body
+        topic, request = route.mirror_topic, self._body
         writes.forwarder.end((topic,), unknown=False)
-        counts = {part.partition: record_count(request[part.start : part.end]) for part in self._view.parts}
+        counts = {part.partition: record_count(request, part.start, part.end) for part in self._view.parts}
         for result in results:
             writes.on_forwarded(topic, result.partition, result.base_offset, counts.get(result.partition, 0))
         exchange.reply(body)

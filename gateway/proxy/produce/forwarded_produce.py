@@ -180,7 +180,7 @@ class ForwardedProduce:
         clean = True
         writes, parts = self._writes, write.parts
         names = {self._plan.routes[part.topic].source_topic: part.topic for part in parts}
-        counts = {(part.topic, part.partition): record_count(self._body[part.start : part.end]) for part in parts}
+        counts = {(part.topic, part.partition): record_count(self._body, part.start, part.end) for part in parts}
         for result in results:
             topic = names.get(result.topic, result.topic)
             if result.error_code:

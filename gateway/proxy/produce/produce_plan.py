@@ -89,9 +89,10 @@ def batches_of(body: Buffer, parts: Sequence[Part]) -> list[Batch]:
     return [(part.topic, part.partition, *stamp_of(body[part.start : part.end])) for part in parts]
 
 
-def record_count(records: Buffer) -> int:
-    """Records in the first v2 batch (lastOffsetDelta + 1, what the broker itself counts by); 0 if it is none."""
-    if len(records) < _BATCH_HEADER_BYTES:
+def record_count(body: Buffer, start: int, end: int) -> int:
+    """Records in the first v2 batch of `body[start:end]` (lastOffsetDelta + 1, what the broker itself counts by); 0 if
+    it is none."""
+    if end - start < _BATCH_HEADER_BYTES:
         return 0
-    delta: int = _LAST_OFFSET_DELTA.unpack_from(records, 23)[0]
-    return max(delta + 1, 0)
+    delta: int = _LAST_OFFSET_DELTA.unpack_from(body, start + 23)[0]
+    return 0 if delta < 0 else delta + 1

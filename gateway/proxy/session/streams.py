@@ -38,17 +38,18 @@ class RequestSink(Protocol):
 class RequestStream:
     """The client's side. `feed` returns the unconsumed rest when the sink asked to stop, else None.
 
-    `through`: bytes of the current opaque frame that are still to come.
+    `through`: bytes of the current opaque frame that are still to come. `held`: those of an intercepted one that have
+    arrived.
     """
 
-    __slots__ = ("_chunks", "_have", "_max", "_need", "_sink", "through")
+    __slots__ = ("_chunks", "_max", "_need", "_sink", "held", "through")
 
     def __init__(self, sink: RequestSink, max_request_bytes: int) -> None:
         self._sink = sink
         self._max = max_request_bytes
         self.through = 0
         self._need = 0  # size of the frame being collected (0: none)
-        self._have = 0
+        self.held = 0
         self._chunks: list[bytes] = []  # of the frame being collected, or of a head cut in two
 
     @property
@@ -60,11 +61,6 @@ class RequestStream:
     def collecting(self) -> bool:
         """True while an intercepted frame has arrived in part."""
         return self._need > 0
-
-    @property
-    def held(self) -> int:
-        """Bytes that have arrived of an intercepted frame."""
-        return self._have
 
     @property
     def busy(self) -> bool:
@@ -92,10 +88,10 @@ class RequestStream:
         if self.through:
             at, self.through = self.through, 0
         elif self._need:
-            take = min(self._need - self._have, end)
+            take = min(self._need - self.held, end)
             self._chunks.append(bytes(view[:take]))
-            self._have += take
-            if self._have < self._need:
+            self.held += take
+            if self.held < self._need:
                 return None
             at = start = take
             if not self._finish():
@@ -116,7 +112,7 @@ class RequestStream:
                 self._sink.passed(view[start:at])
             frame = view[at + 4 : at + 4 + size]
             if len(frame) < size:
-                self._need, self._have = size, len(frame)
+                self._need, self.held = size, len(frame)
                 self._chunks.append(bytes(frame))
                 return None
             at = start = at + 4 + size
@@ -137,7 +133,7 @@ class RequestStream:
     def _finish(self) -> bool:
         frame = memoryview(b"".join(self._chunks))
         self._chunks.clear()
-        self._need = self._have = 0
+        self._need = self.held = 0
         return self._sink.collected(frame)
 
 

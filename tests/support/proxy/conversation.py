@@ -185,6 +185,9 @@ class Source:
             return None
         return 2 if topic in self._moved else 1
 
+    def leader_of_all(self, topic: str, partitions: Sequence[int]) -> int | None:
+        return self.leader(topic, partitions[0])
+
     def cached_connection(self, node_id: int, lane: Any = 0) -> SourceConnection:
         return self.node if node_id == 1 else self.other
 

@@ -48,6 +48,8 @@ async def test_start_fetches_every_topic(three: FakeCluster, client: OpenCluster
     assert [cluster.leader("a", 0), cluster.leader("a", 1), cluster.leader("b", 0)] == [1, 2, 3]
     assert cluster.leader("a", 2) is None
     assert cluster.leader("c", 0) is None
+    assert [cluster.leader_of_all("a", [0]), cluster.leader_of_all("a", [1, 1])] == [1, 2]
+    assert [cluster.leader_of_all(*asked) for asked in (("a", [0, 1]), ("a", [0, 2]), ("c", [0]))] == [None] * 3
     assert cluster.available
     assert cluster.last_error == ""
 

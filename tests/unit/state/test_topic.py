@@ -471,3 +471,14 @@ def test_a_target_that_is_not_there_is_told_with_the_reason(loop: SimLoop) -> No
         await log.close()
 
     told(loop, story)
+
+
+def test_a_broker_that_is_silent_is_given_up_after_ten_seconds_however_long_it_may_wait(loop: SimLoop) -> None:
+    async def story() -> None:
+        _, one, _ = await two(loop)
+        loop.network.cut("gw-0", "target-*")
+        began = loop.time()
+        assert await loop.spawn(one.node, one.log.read(5.0), "read") == []
+        assert 9.9 < loop.time() - began < 11.5
+
+    told(loop, story)

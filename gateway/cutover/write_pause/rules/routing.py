@@ -124,26 +124,24 @@ Subscriber = Callable[[Routing, Collection[str]], None]
 
 
 class RoutingTable:
-    """Holds the current Routing, and tells each new one to its subscribers, in order."""
+    """Holds the current Routing, and tells each new one to its subscribers, in order.
 
-    __slots__ = ("_current", "_new", "_subscribers")
+    `current`: the snapshot in force; only `publish` puts another one there.
+    """
+
+    __slots__ = ("_new", "_subscribers", "current")
 
     def __init__(self, routing: Routing | None = None) -> None:
-        self._current = routing or routing_of()
+        self.current = routing or routing_of()
         self._subscribers: list[Subscriber] = []
         self._new: list[Subscriber] = []
-
-    @property
-    def current(self) -> Routing:
-        """The snapshot in force."""
-        return self._current
 
     def publish(self, routing: Routing, changed: Collection[str] | None = None) -> None:
         """Put a new snapshot in force, tell the subscribers, and then release the writes whose pause is over.
 
         `changed`: the topics whose routes or phases are others now, or gone; None: any may be.
         """
-        before, self._current = self._current, routing
+        before, self.current = self.current, routing
         if changed is None:
             changed = before.topics.keys() | routing.topics.keys()
         new, self._new = self._new, []
