@@ -317,7 +317,7 @@ class Engine(PartlyOwned):
         """A Produce of a client was written to the source: `records` from `base_offset` on. For `bypassed`."""
         runner = self._runners.get((topic, partition))
         if runner is not None:
-            runner.report.forwarded(base_offset, records)
+            runner.report.bypass.forwarded(base_offset, records)
 
     async def _tick(self) -> None:
         while True:

@@ -93,7 +93,9 @@ class BypassMeter:
 
     def forwarded(self, base_offset: int, records: int) -> None:
         """The forwarder wrote a batch at `base_offset`."""
-        span = self._span_of(base_offset)
+        span = self._open
+        if span is not None and base_offset < span.start:
+            span = self._span_before(base_offset)
         if span is not None:
             span.forwarded += records
 
@@ -105,10 +107,7 @@ class BypassMeter:
             if now - span.closed_at >= _GRACE_S
         )
 
-    def _span_of(self, offset: int) -> _Span | None:
-        span = self._open
-        if span is None or offset >= span.start:
-            return span
+    def _span_before(self, offset: int) -> _Span | None:
         for span in reversed(self._spans):
             if offset >= span.start:
                 return span

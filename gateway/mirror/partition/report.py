@@ -19,14 +19,14 @@ class PartitionReport:
         waits_for: what the source waits for before it shows more records; "" for nothing.
     """
 
-    __slots__ = ("_bypass", "_clock", "_mirror", "_rate", "_wall_ms", "waits_for")
+    __slots__ = ("_clock", "_mirror", "_rate", "_wall_ms", "bypass", "waits_for")
 
     def __init__(self, mirror: PartitionMirror, clock: Callable[[], float], wall_ms: Callable[[], int]) -> None:
         self._mirror = mirror
         self._clock = clock
         self._wall_ms = wall_ms
         self._rate = RateMeter()
-        self._bypass = BypassMeter()
+        self.bypass = BypassMeter()
         self.waits_for = ""
 
     @property
@@ -41,15 +41,11 @@ class PartitionReport:
         source = self._mirror.source
         self._rate.sample(now, self._mirror.window.bytes)
         if source.end >= 0:
-            self._bypass.sample(source.end, source.cursor.position, source.cursor.gateway_records, now)
+            self.bypass.sample(source.end, source.cursor.position, source.cursor.gateway_records, now)
 
     def rest(self) -> None:
         """It is not measured until something becomes of it: what was measured before then is no rate."""
         self._rate.clear()
-
-    def forwarded(self, base_offset: int, records: int) -> None:
-        """A gateway's forwarder wrote a batch to the source partition."""
-        self._bypass.forwarded(base_offset, records)
 
     def status(self, partition: int, told: int) -> PartitionStatus:
         """As it stands now.
@@ -73,7 +69,7 @@ class PartitionReport:
             bytes_per_s=self._rate.per_second(),
             records_total=window.records,
             bytes_total=window.bytes,
-            bypassed_last_minute=self._bypass.last_minute(self._clock()),
+            bypassed_last_minute=self.bypass.last_minute(self._clock()),
             last_error=mirror.last_error,
             segments=len(mirror.translator.ledger.map) if mirror.translator and mirror.translates else 0,
             waits_for=self.waits,

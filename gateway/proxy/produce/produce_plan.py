@@ -13,7 +13,7 @@ from protocol.batch.stamp import stamp_of
 from protocol.produce import Part, PartitionResult
 from protocol.wire import Buffer
 
-_LAST_OFFSET_DELTA = struct.Struct(">i")
+_LAST_OFFSET_DELTA = struct.Struct(">i").unpack_from
 _BATCH_HEADER_BYTES = 61
 _FORWARD = WritePhase.FORWARD  # looked up once: an attribute of an enum costs as much as a call
 
@@ -94,5 +94,5 @@ def record_count(body: Buffer, start: int, end: int) -> int:
     it is none."""
     if end - start < _BATCH_HEADER_BYTES:
         return 0
-    delta: int = _LAST_OFFSET_DELTA.unpack_from(body, start + 23)[0]
+    delta: int = _LAST_OFFSET_DELTA(body, start + 23)[0]
     return 0 if delta < 0 else delta + 1
