@@ -31,7 +31,12 @@ class Receiver(Protocol):
 
 
 class Opaque(Protocol):
-    """Knows how much of what comes next nobody wants to see."""
+    """Knows how much of what comes next nobody wants to see.
+
+    `collects`: somebody has wanted to see the last frame whole, and will the next one.
+    """
+
+    collects: bool
 
     @property
     def through(self) -> int:

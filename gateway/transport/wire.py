@@ -37,7 +37,7 @@ class Wire(SendBuffer):
         self._receive: Callable[[memoryview], None] = receiver.data_received
         self._stream: Opaque | None = None
         self._to: Wire | None = None
-        self._large = False  # the frame being read, or the last one, is worth splicing
+        self._large = False  # the frame being read, or the next one, is worth splicing
         self._paused = False
         self._registered = False
 
@@ -90,7 +90,7 @@ class Wire(SendBuffer):
                 return
             self._receive(event_loop_io.view[:count])
             if stream is not None:
-                self._large = count >= SPLICE_BYTES or stream.through >= SPLICE_BYTES
+                self._large = not stream.collects and (count >= SPLICE_BYTES or stream.through >= SPLICE_BYTES)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as exc:

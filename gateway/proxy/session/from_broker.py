@@ -67,6 +67,7 @@ class FromBroker(Session):
             self.context.watch.look(self.client_id, exchange, data)
         expected.popleft()
         through = self._responses.through = size + 4 - have
+        self._responses.collects = False
         if have:
             self._client.write(data)
         if through:

@@ -46,7 +46,6 @@ class FromClient(Session):
         self._backlog: deque[bytes] = deque()
         self._backlog_bytes = 0
         self._feeding = False
-        self._passes = True  # the last request passed, and so will the next
         self._read_at = self.last_active
         self._held = self._held_frames = 0  # bytes: in all; of whole requests that are unanswered
 
@@ -60,7 +59,7 @@ class FromClient(Session):
             self._account()
             if not self._begun:
                 self._begin()
-        elif self._requests.busy or not self._passes or not self._pass_request(data, len(data)):
+        elif self._requests.busy or self._requests.collects or not self._pass_request(data, len(data)):
             self._feed(data)
 
     def request_peeked(self, data: Buffer) -> bool:
@@ -174,7 +173,6 @@ class FromClient(Session):
         else:
             ids = self.context.own_names.ids
             passes = api_key != _FETCH or fetches_others(_PREFIX, ids, head, size, api_version, 8)
-        self._passes = passes
         if passes and acks == 0:
             self.last_active = self._read_at
             self.context.stats.unanswered(api_key, size)

@@ -39,15 +39,16 @@ class RequestStream:
     """The client's side. `feed` returns the unconsumed rest when the sink asked to stop, else None.
 
     `through`: bytes of the current opaque frame that are still to come. `held`: those of an intercepted one that have
-    arrived.
+    arrived. `collects`: the last frame was intercepted.
     """
 
-    __slots__ = ("_chunks", "_max", "_need", "_sink", "held", "through")
+    __slots__ = ("_chunks", "_max", "_need", "_sink", "collects", "held", "through")
 
     def __init__(self, sink: RequestSink, max_request_bytes: int) -> None:
         self._sink = sink
         self._max = max_request_bytes
         self.through = 0
+        self.collects = False
         self._need = 0  # size of the frame being collected (0: none)
         self.held = 0
         self._chunks: list[bytes] = []  # of the frame being collected, or of a head cut in two
@@ -105,6 +106,7 @@ class RequestStream:
             collect = self._sink.begin(key, version, correlation, size, view[at + 4 : min(at + 4 + size, end)])
             if collect is None:
                 break
+            self.collects = collect
             if not collect:
                 at += 4 + size
                 continue
@@ -154,13 +156,17 @@ class ResponseSink(Protocol):
 
 
 class ResponseStream:
-    """The target broker's side. `through`: bytes of the current opaque frame that are still to come."""
+    """The target broker's side.
 
-    __slots__ = ("_chunks", "_have", "_need", "_sink", "through")
+    `through`: bytes of the current opaque frame that are still to come. `collects`: the last frame was collected.
+    """
+
+    __slots__ = ("_chunks", "_have", "_need", "_sink", "collects", "through")
 
     def __init__(self, sink: ResponseSink) -> None:
         self._sink = sink
         self.through = 0
+        self.collects = False
         self._need = 0
         self._have = 0
         self._chunks: list[bytes] = []
@@ -205,7 +211,8 @@ class ResponseStream:
             if size < 4:
                 raise StreamError(f"response of {size} bytes")
             stop = at + 4 + size
-            if not sink.response_begins(correlation):
+            self.collects = sink.response_begins(correlation)
+            if not self.collects:
                 sink.response_passed(view[at : min(stop, end)])
                 if stop > end:
                     self.through = stop - end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import socket
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ class Frames:
     def __init__(self, sizes: list[int]) -> None:
         self.left = list(sizes)
         self.through = 0
+        self.collects = False
         self.spliced = 0
 
     def skipped(self, count: int) -> None:
@@ -155,6 +157,21 @@ async def test_large_frames_are_spliced_and_a_peer_that_does_not_read_stops_the_
     while got < before:
         got += len(await asyncio.to_thread(pair.right.recv, 1_000_000))
     assert await push() > before
+    pair.close()
+
+
+@pytest.mark.parametrize("collects", [False, True])
+async def test_a_frame_is_looked_at_before_it_is_read_when_the_last_was_large_and_passed(collects: bool) -> None:
+    pair = Pair([SPLICE_BYTES] * 5)
+    pair.there.frames.collects = collects
+    for _ in range(5):
+        pair.left.sendall(bytes(SPLICE_BYTES))
+        got = 0
+        while got < SPLICE_BYTES:
+            await turn()
+            with contextlib.suppress(BlockingIOError):
+                got += len(pair.right.recv(SPLICE_BYTES, socket.MSG_DONTWAIT))
+    assert pair.there.peeks == (0 if collects else 4)
     pair.close()
 
 

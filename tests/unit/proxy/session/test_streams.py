@@ -78,6 +78,7 @@ def test_any_split_gives_the_same_frames(
             rest = stream.feed(bytes(rest))
     assert sink.out == expected(frames, intercepted)
     assert sink.begun == list(range(len(frames)))
+    assert stream.collects == (bool(frames) and frames[-1][0] in intercepted)
 
 
 @pytest.mark.parametrize(
@@ -122,4 +123,5 @@ def test_responses_are_cut_the_same_way(bodies: list[bytes], cuts: list[int], co
     for chunk in chunks(b"".join(whole), cuts):
         stream.feed(chunk)
     assert sink.out == list(enumerate(whole))
+    assert stream.collects == (len(bodies) - 1 in collected)
     assert sink.ended == sum(1 for index in range(len(bodies)) if index not in collected)
