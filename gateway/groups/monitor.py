@@ -5,8 +5,8 @@ promoted ones whose members turn up on the source again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import structlog
 
@@ -81,17 +81,15 @@ class GroupMonitor:
         self._offset_sync.start()
         self._background.every(_AFTER_PROMOTE_S, self._look_for_members_after_promote, "late group members")
 
-    def _once(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+    def _once(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` unless something of that name still runs."""
-        if name in self._busy:
-            work.close()
-            return
-        self._busy.add(name)
-        self._background.spawn(self._run(name, work), name)
+        if name not in self._busy:
+            self._busy.add(name)
+            self._background.spawn(self._run(name, work), name)
 
-    async def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+    async def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         finally:
             self._busy.discard(name)
 
@@ -99,7 +97,7 @@ class GroupMonitor:
     # ---------------------------------------------------------------------------------
 
     def _first_requested(self, group: str) -> None:
-        self._once(f"classify {group}", self._classify(group))
+        self._once(f"classify {group}", partial(self._classify, group))
 
     async def _classify(self, group: str) -> None:
         """Ask every link's source whether the group is one of its own; held meanwhile.
@@ -165,7 +163,7 @@ class GroupMonitor:
 
     def _look(self, key: tuple[str, str], now: float) -> None:
         self._looked[key] = now
-        self._once(f"promote {key[1]}", self._attempt(*key))
+        self._once(f"promote {key[1]}", partial(self._attempt, *key))
 
     async def _attempt(self, link: str, group: str) -> None:
         try:

@@ -4,6 +4,8 @@ request."""
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -99,6 +101,14 @@ async def test_a_group_that_reads_the_topic_on_the_source_is_gated(mirrored: Pla
 async def test_committed_offsets_alone_make_a_mirror_group(mirrored: Plane, watched: Watched) -> None:
     mirrored.source.offsets["g"] = {("orders", 0): Committed(5, -1, "")}
     assert await decided(mirrored, "g") is GateStatus.CLOSED
+
+
+async def test_what_ends_before_it_has_begun_leaves_nothing_behind(mirrored: Plane, watched: Watched) -> None:
+    mirrored.gates.status("g")
+    with warnings.catch_warnings(record=True) as told:
+        await mirrored.parts.background.close()
+        gc.collect()
+    assert [str(each.message) for each in told if each.category is RuntimeWarning] == []
 
 
 async def test_a_group_without_a_record_has_no_closed_gate(mirrored: Plane, watched: Watched) -> None:
