@@ -34,7 +34,7 @@ def create_topic(bootstrap: str, topic: str, *, partitions: int, **configs: str)
 
 
 def create(bootstrap: str, new: NewTopic) -> None:
-    """Create any topic.
+    """Create any topic, and wait until a broker that is asked knows it: the controller answers before they have heard.
 
     librdkafka gives a request up that it sent to a bootstrap address when it learns whose address that is: then it is
     sent again.
@@ -47,12 +47,18 @@ def create(bootstrap: str, new: NewTopic) -> None:
         except KafkaException as exc:
             code = exc.args[0].code()
             if given_up and code == KafkaError.TOPIC_ALREADY_EXISTS:
-                return
+                break
             if given_up or code != KafkaError._DESTROY_BROKER:
                 raise
             given_up = True
         else:
-            return
+            break
+    wait_until(lambda: _is_told(admin, new.topic), what=f"brokers to know {new.topic}")
+
+
+def _is_told(admin: AdminClient, topic: str) -> bool:
+    found = admin.list_topics(topic, timeout=30).topics[topic]
+    return found.error is None and bool(found.partitions)
 
 
 def log_ends(bootstrap: str, topic: str, partitions: int) -> list[int]:
