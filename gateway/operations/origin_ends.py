@@ -1,10 +1,15 @@
-"""Where the logs of a mirror's origin end, as a topic promote needs to know it: a link's source, or the target."""
+"""Where the logs of a mirror's origin end, as a topic promote needs to know it: a link's source, or the target.
+
+A log whose last stable offset is the end of its leader's log has its high watermark there, too, since that lies between
+the two. So a set at rest is asked for two offsets of each partition, not three; what is not at rest is asked for again.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Protocol
 
 from gateway.kafka.cluster import Cluster
@@ -16,6 +21,19 @@ from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.sources import Sources
 from gateway.state.records import LinkRecord
 from protocol.errors import ErrorCode, error_name
+
+
+class Asked(Enum):
+    """What a reading is to tell."""
+
+    MARKS = auto()
+    """High watermarks, and how many partitions there are."""
+    LOG_ENDS = auto()
+    """High watermarks and the leaders' log ends; `LogEnds.partitions` is what was asked for."""
+    STABLE = auto()
+    """High watermarks, log ends and last stable offsets, and how many partitions there are."""
+    TRANSACTIONS = auto()
+    """The same, with the transactions that are not complete: every broker is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +59,9 @@ class SourceEnds(Protocol):
         link: LinkRecord,
         topics: Mapping[str, int],
         timeout_s: float,
-        *,
-        transactions: bool = False,
-        marks_only: bool = False,
+        asked: Asked = Asked.STABLE,
     ) -> Mapping[str, LogEnds]:
         """The ends of source topics (name -> how many partitions to ask for), all read after the call began.
-
-        Args:
-            transactions: with those that are not complete; every broker is asked.
-            marks_only: nothing but the high watermarks is asked for, and how many partitions there are.
 
         Raises:
             SourceUnreachable: no whole answer within the time.
@@ -68,15 +80,13 @@ class NetSourceEnds:
         link: LinkRecord,
         topics: Mapping[str, int],
         timeout_s: float,
-        *,
-        transactions: bool = False,
-        marks_only: bool = False,
+        asked: Asked = Asked.STABLE,
     ) -> Mapping[str, LogEnds]:
         """See `SourceEnds.read`."""
         with source_errors(link.name):
             async with asyncio.timeout(timeout_s):
                 access = await self._sources.reach(link)
-                return await _ends(access.cluster, topics, timeout_s, transactions=transactions, marks_only=marks_only)
+                return await _ends(access.cluster, topics, timeout_s, asked)
 
 
 class NetTargetEnds:
@@ -90,43 +100,69 @@ class NetTargetEnds:
         link: LinkRecord,
         topics: Mapping[str, int],
         timeout_s: float,
-        *,
-        transactions: bool = False,
-        marks_only: bool = False,
+        asked: Asked = Asked.STABLE,
     ) -> Mapping[str, LogEnds]:
         """See `SourceEnds.read`; raises TargetUnreachable instead of SourceUnreachable."""
         with target_errors():
             async with asyncio.timeout(timeout_s):
-                return await _ends(
-                    self._target.cluster, topics, timeout_s, transactions=transactions, marks_only=marks_only
-                )
+                return await _ends(self._target.cluster, topics, timeout_s, asked)
 
 
-async def _ends(
-    cluster: Cluster, topics: Mapping[str, int], timeout_s: float, *, transactions: bool, marks_only: bool
-) -> Mapping[str, LogEnds]:
-    if marks_only:
+async def _ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float, asked: Asked) -> Mapping[str, LogEnds]:
+    if asked is Asked.MARKS:
         marks, counts = await asyncio.gather(
             latest_offsets(cluster, topics, timeout_s=timeout_s), _counts(cluster, topics, timeout_s)
         )
         return {topic: LogEnds(marks[topic], None, counts[topic]) for topic in topics}
-    marks, ends, stable, counts, unended = await asyncio.gather(
-        latest_offsets(cluster, topics, timeout_s=timeout_s),
-        _log_ends(cluster, topics, timeout_s),
-        latest_offsets(cluster, topics, read_committed=True, timeout_s=timeout_s),
+    if asked is Asked.LOG_ENDS:
+        marks, ends = await asyncio.gather(
+            latest_offsets(cluster, topics, timeout_s=timeout_s), _log_ends(cluster, topics, timeout_s)
+        )
+        return {
+            topic: LogEnds(marks[topic], None if ends is None else ends[topic], partitions)
+            for topic, partitions in topics.items()
+        }
+    found, counts, unended = await asyncio.gather(
+        _stable(cluster, topics, timeout_s),
         _counts(cluster, topics, timeout_s),
-        _transactions(cluster, topics, timeout_s, asked=transactions),
+        _transactions(cluster, topics, timeout_s, asked=asked is Asked.TRANSACTIONS),
     )
     return {
-        topic: LogEnds(
-            marks[topic],
-            None if ends is None else ends[topic],
-            counts[topic],
-            stable[topic],
-            None if unended is None else unended[topic],
-        )
-        for topic in topics
+        topic: LogEnds(marks, log_ends, counts[topic], last_stable, None if unended is None else unended[topic])
+        for topic, (marks, log_ends, last_stable) in found.items()
     }
+
+
+_Offsets = tuple[int, ...]
+
+
+async def _stable(
+    cluster: Cluster, topics: Mapping[str, int], timeout_s: float
+) -> dict[str, tuple[_Offsets, _Offsets | None, _Offsets]]:
+    """High watermarks, log ends, last stable offsets by topic. See the theory above."""
+    ends, stable = await asyncio.gather(
+        _log_ends(cluster, topics, timeout_s),
+        latest_offsets(cluster, topics, read_committed=True, timeout_s=timeout_s),
+    )
+    found: dict[str, tuple[_Offsets, _Offsets | None, _Offsets]] = {}
+    if ends is not None:
+        found = {topic: (stable[topic], ends[topic], stable[topic]) for topic in topics if ends[topic] == stable[topic]}
+    moving = {topic: partitions for topic, partitions in topics.items() if topic not in found}
+    if moving:  # the last stable offsets behind the high watermarks: where they are lower, a transaction is open
+        marks, log_ends, last_stable = await asyncio.gather(
+            latest_offsets(cluster, moving, timeout_s=timeout_s),
+            _known_to_tell(cluster, moving, timeout_s, tells=ends is not None),
+            latest_offsets(cluster, moving, read_committed=True, timeout_s=timeout_s),
+        )
+        for topic in moving:
+            found[topic] = marks[topic], None if log_ends is None else log_ends[topic], last_stable[topic]
+    return {topic: found[topic] for topic in topics}
+
+
+async def _known_to_tell(
+    cluster: Cluster, topics: Mapping[str, int], timeout_s: float, *, tells: bool
+) -> dict[str, _Offsets] | None:
+    return await _log_ends(cluster, topics, timeout_s) if tells else None
 
 
 async def _transactions(

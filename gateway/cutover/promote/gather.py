@@ -20,7 +20,7 @@ from gateway.groups.moves import GroupMoves, GroupSet
 from gateway.kafka.connection.errors import NetError
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
-from gateway.operations.origin_ends import SourceEnds
+from gateway.operations.origin_ends import Asked, SourceEnds
 from gateway.operations.records import Records
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
 from gateway.state.store import ProducerFenced, StoreError
@@ -168,7 +168,8 @@ class Gatherer:
         ends = self._tools.target_ends if self.is_failback else self._tools.ends
         try:
             paused = self._memory.paused_at is not None  # before, transactions come and go
-            found = await ends.read(self._tools.records.link(self._link), wanted, timeout_s, transactions=paused)
+            what = Asked.TRANSACTIONS if paused else Asked.STABLE
+            found = await ends.read(self._tools.records.link(self._link), wanted, timeout_s, what)
         except ControlError as exc:
             self._memory.source_failed(self._tools.clock(), str(exc))
             return {}
@@ -217,7 +218,7 @@ class Gatherer:
         wanted = {copies[record.mirror_topic]: len(record.starts) for record in records}
         ends = self._tools.ends if self.is_failback else self._tools.target_ends
         try:
-            found = await ends.read(self._tools.records.link(self._link), wanted, timeout_s)
+            found = await ends.read(self._tools.records.link(self._link), wanted, timeout_s, Asked.LOG_ENDS)
         except ControlError as exc:
             self._memory.source_failed(self._tools.clock(), str(exc))
             return

@@ -20,7 +20,7 @@ from gateway.cutover.promote.rules.post_promote_watch import LOOK_S, PostPromote
 from gateway.errors import ControlError, SourceUnreachable
 from gateway.kafka.connection.errors import NetError
 from gateway.operations.deleted_mirrors import DeletedMirrors
-from gateway.operations.origin_ends import SourceEnds
+from gateway.operations.origin_ends import Asked, SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources
 from gateway.state import link_config
@@ -149,10 +149,10 @@ class RecordsAfterCutover:
         self, link: LinkRecord, mirrors: Sequence[MirrorRecord]
     ) -> list[tuple[MirrorRecord, Sequence[int]]]:
         wanted = {mirror.source_topic: len(mirror.starts) for mirror in mirrors}
-        found = dict(await self._ends.read(link, wanted, _READ_S, marks_only=True))
+        found = dict(await self._ends.read(link, wanted, _READ_S, Asked.MARKS))
         grown = {topic: found[topic].partitions for topic, count in wanted.items() if found[topic].partitions > count}
         if grown:
-            found |= await self._ends.read(link, grown, _READ_S, marks_only=True)
+            found |= await self._ends.read(link, grown, _READ_S, Asked.MARKS)
         return [(mirror, found[mirror.source_topic].high_watermarks) for mirror in mirrors]
 
     async def _of_others(

@@ -16,7 +16,7 @@ from gateway.errors import SourceUnreachable
 from gateway.groups.moves import GroupMoves
 from gateway.kafka.connection.errors import NetError
 from gateway.mirror.rules.copy_ends import PartitionEnd
-from gateway.operations.origin_ends import LogEnds
+from gateway.operations.origin_ends import Asked, LogEnds
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
 from tests.support.control.control_plane import Plane
 
@@ -43,15 +43,13 @@ class FakeEnds:
         link: LinkRecord,
         topics: Mapping[str, int],
         timeout_s: float,
-        *,
-        transactions: bool = False,
-        marks_only: bool = False,
+        asked: Asked = Asked.STABLE,
     ) -> Mapping[str, LogEnds]:
         self.reads += 1
         self.on_read(self.reads)
         if self.down:
             raise self.failure
-        unended = self.transactions if transactions else {}
+        unended = self.transactions if asked is Asked.TRANSACTIONS else {}
         return {t: replace(self._of(t, n), transactions=unended.get(t)) for t, n in topics.items()}
 
     def _of(self, topic: str, partitions: int) -> LogEnds:

@@ -17,7 +17,7 @@ from gateway.kafka.rules.scram import ScramCredential, ScramKey
 from gateway.kafka.view import ListedTopic
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
-from gateway.operations.origin_ends import LogEnds
+from gateway.operations.origin_ends import Asked, LogEnds
 from gateway.operations.rules.topology import FleetView
 from gateway.state.records import LinkRecord, PartitionStart
 from protocol.errors import ErrorCode
@@ -334,9 +334,7 @@ class RangeEnds:
         link: LinkRecord,
         topics: Mapping[str, int],
         timeout_s: float,
-        *,
-        transactions: bool = False,
-        marks_only: bool = False,
+        asked: Asked = Asked.STABLE,
     ) -> Mapping[str, LogEnds]:
         if self.kafka.down:
             raise SourceUnreachable(f"the source of link '{link.name}': connection refused")

@@ -12,7 +12,7 @@ from gateway.control_parts import records_after_cutover
 from gateway.cutover.promote.rules.post_promote_watch import LOOK_S, MOST_S
 from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
 from gateway.errors import Conflict
-from gateway.operations.origin_ends import LogEnds
+from gateway.operations.origin_ends import Asked, LogEnds
 from gateway.state.records import LinkRecord, MirrorState
 from tests.support.control.control_plane import Plane
 from tests.support.control.topic_scene import TopicScene, mirrored_topic
@@ -148,9 +148,9 @@ async def test_a_topic_that_is_deleted_does_not_hide_the_others(
     read = scene.ends.read
 
     async def refuses(
-        link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, marks_only: bool
+        link: LinkRecord, topics: Mapping[str, int], timeout_s: float, asked: Asked
     ) -> Mapping[str, LogEnds]:
-        assert marks_only, "log ends and transactions are not looked at"
+        assert asked is Asked.MARKS, "log ends and transactions are not looked at"
         if "gone" in topics:
             raise Conflict("the source refuses: UNKNOWN_TOPIC_OR_PARTITION")
         return await read(link, topics, timeout_s)
