@@ -10,7 +10,7 @@ from bench.contestants.mirrormaker import MirrorMaker
 from bench.proc import Meter
 from bench.production.filling import fill
 from bench.production.lab import ProductionLab
-from bench.production.sizes import Cell, Sizes
+from bench.production.sizes import TOLD, Cell, Sizes
 from bench.rounds import rotated
 from bench.stats import Sample
 from bench.waiting import wait_until
@@ -37,7 +37,7 @@ def batches_of(cell: Cell, sizes: Sizes) -> int:
 
 
 def measure(lab: ProductionLab, say: Say) -> None:
-    """Every kind of backlog of the grid. Tells of each turn."""
+    """Every kind of backlog of the grid, and those of the last line in more rounds. Tells of each turn."""
     grid = lab.sizes.grid
     for cell in grid:
         lab.on_source.create(cell.name, cell.partitions)
@@ -50,7 +50,7 @@ def measure(lab: ProductionLab, say: Say) -> None:
                 lab.on_target.wait_for_records(cell.name, cell.partitions, _BEGUN_S, partitions=cell.partitions)
                 lab.gateway.pause(LINK, cell.name)
             for number in range(lab.sizes.rounds):
-                for cell in grid:
+                for cell in [one for one in grid if one in TOLD or not number]:
                     _round(lab, cell, number, say)
     finally:
         copies = [one.copy_of(cell.name) for one in lab.mirror_makers for cell in grid]

@@ -24,6 +24,8 @@ class Cell(NamedTuple):
 TINY_1: Final = Cell(1, 100, 1)
 TINY_6: Final = Cell(1, 100, 6)
 K16_1: Final = Cell(16, 1_000, 1)
+TOLD: Final = (TINY_1, TINY_6, K16_1)
+"""What the last line is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,7 @@ class Sizes:
 
     Args:
         grid: the backlogs.
-        rounds: of each backlog.
+        rounds: of the backlogs that the last line is made of (the others have one), and of the loads `far`, `workers`.
         tiny_records: of a backlog of batches below 4 KB; others have `mb` megabytes.
         mm2_tuned: whether a tuned MirrorMaker 2 takes part.
         tail_s, tail_rate: seconds and batches per second of the steady stream.
@@ -68,7 +70,7 @@ FULL: Final = Sizes(
         for partitions in (1, 6)
         for codec in (0, 3, 4)
     ),
-    rounds=2,
+    rounds=3,
     tiny_records=200_000,
     mb=100,
     mm2_tuned=True,
@@ -82,7 +84,7 @@ FULL: Final = Sizes(
 QUICK: Final = replace(
     FULL,
     name="quick",
-    grid=(TINY_1, TINY_6, K16_1),
+    grid=TOLD,
     rounds=1,
     tiny_records=100_000,
     mb=80,
