@@ -23,6 +23,9 @@ class Record(NamedTuple):
     headers: tuple[Any, ...]
 
 
+_TRIES = 3
+_CREATED_S = 20.0
+
 Log = list[Record]
 """One partition from its start to its end."""
 
@@ -36,21 +39,23 @@ def create_topic(bootstrap: str, topic: str, *, partitions: int, **configs: str)
 def create(bootstrap: str, new: NewTopic) -> None:
     """Create any topic, and wait until a broker that is asked knows it: the controller answers before they have heard.
 
-    librdkafka gives a request up that it sent to a bootstrap address when it learns whose address that is: then it is
-    sent again.
+    librdkafka gives a request up that it sent to a bootstrap address when it learns whose address that is. And a client
+    that is made while brokers only just hear of each other may not send it at all (once in hundreds of clusters: none
+    of their logs had it after 30 s). Then another client sends it.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # it must live until the result is there
-    given_up = False
-    while True:
+    for tries_left in reversed(range(_TRIES)):
+        admin = AdminClient({"bootstrap.servers": bootstrap})  # it must live until the result is there
         try:
-            admin.create_topics([new])[new.topic].result(30)
+            admin.create_topics([new])[new.topic].result(_CREATED_S)
+        except TimeoutError:
+            if not tries_left:
+                raise
         except KafkaException as exc:
             code = exc.args[0].code()
-            if given_up and code == KafkaError.TOPIC_ALREADY_EXISTS:
+            if code == KafkaError.TOPIC_ALREADY_EXISTS and tries_left < _TRIES - 1:
                 break
-            if given_up or code != KafkaError._DESTROY_BROKER:
+            if code != KafkaError._DESTROY_BROKER or not tries_left:
                 raise
-            given_up = True
         else:
             break
     wait_until(lambda: _is_told(admin, new.topic), what=f"brokers to know {new.topic}")
