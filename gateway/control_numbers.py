@@ -87,11 +87,12 @@ class ControlNumbersReader:
 
     def _mirror(self, mirror: MirrorRecord) -> MirrorNumbers:
         link, topic = mirror.link, mirror.mirror_topic
+        partitions = self._engine.status(link, topic)
         return MirrorNumbers(
             link,
             topic,
             self.shown(mirror),
-            self._engine.status(link, topic),
+            partitions,
             sum(self._promoter.records_after_cutover(link, topic).values()),
             sum(lost.count for lost in mirror.lost),
             mirror.is_reverse,
@@ -109,7 +110,7 @@ class ControlNumbersReader:
             undo_until_ms=mirror.cutover.undo_until_ms
             if mirror.cutover.undo is Undo.OPEN and mirror.is_reverse
             else None,
-            at_risk=records_at_risk(mirror, self._engine.status(link, topic)),
+            at_risk=records_at_risk(mirror, partitions),
         )
 
     def _link(self, link: LinkRecord) -> LinkNumbers:

@@ -2,6 +2,9 @@
 
 Nothing on the hot path knows Prometheus. The planes hand in plain numbers (`numbers.py`); the one thing pushed is
 the length of write pauses, a few a day.
+
+A partition has some ten samples, which take 0.1 ms to be written. Of thousands of partitions that is longer than
+clients are to wait: then the numbers are read in the event loop, and the text is written beside it.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, generate_latest
 from prometheus_client import Counter as CounterMetric
@@ -44,12 +47,15 @@ PAUSE_BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 CREATE_BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
+_AT_ONCE = 100
+"""Partitions whose samples are written in the event loop."""
+
 
 class Metrics:
-    """The gateway's registry. Plug in `control`, `proxy` and `fleet` when they exist; until then they show nothing."""
+    """All of a gateway. Plug in `control`, `proxy` and `fleet` when they exist; until then they show nothing."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self._pushed = CollectorRegistry()
         self.control: Callable[[], ControlNumbers] | None = None
         self.proxy: Callable[[], ProxyNumbers] | None = None
         self.fleet: Callable[[], FleetNumbers] | None = None
@@ -58,22 +64,21 @@ class Metrics:
             "How long a topic promote held writes, by how it ended (stopped, aborted, rehearsed).",
             ["link", "outcome"],
             buckets=PAUSE_BUCKETS_S,
-            registry=self.registry,
+            registry=self._pushed,
         )
         self._pause_steps = CounterMetric(
             "lockgate_write_pause_step_seconds",
             "Of the time that topic promotes held writes, what each step took; decide is what is between the steps.",
             ["link", "step"],
-            registry=self.registry,
+            registry=self._pushed,
         )
         self._creates = Histogram(
             "lockgate_mirror_create_duration_seconds",
             "How long the creation of a mirror topic took, by how it ended (created, refused, failed).",
             ["link", "outcome"],
             buckets=CREATE_BUCKETS_S,
-            registry=self.registry,
+            registry=self._pushed,
         )
-        self.registry.register(_Scrape(self))
 
     def pause_ended(self, link: str, outcome: str, seconds: float, steps: Mapping[str, float]) -> None:
         """A promote released the writes it held. `outcome`: stopped | aborted | rehearsed. `steps`: seconds of it."""
@@ -85,30 +90,51 @@ class Metrics:
         """A mirror topic was created, or was not. `outcome`: see `topics/measured_create.py`."""
         self._creates.labels(link, outcome).observe(seconds)
 
+    def families(self) -> Iterator[Metric]:
+        """All that a scrape would show now."""
+        told, mirrors = self._read()
+        return chain(self._pushed.collect(), told, _mirror_metrics(mirrors))
+
     def render(self) -> tuple[bytes, str]:
         """The text for Prometheus, and its content type."""
-        return generate_latest(self.registry), CONTENT_TYPE_LATEST
+        return self._written(*self._read())
 
     async def text(self) -> tuple[bytes, str]:
-        """For `/metrics` of one process."""
-        return self.render()
+        """As `render`, for `/metrics` of one process: what takes long is done beside the event loop."""
+        told, mirrors = self._read()
+        if sum(len(mirror.partitions) for mirror in mirrors) <= _AT_ONCE:
+            return self._written(told, mirrors)
+        return await asyncio.to_thread(self._written, told, mirrors)
+
+    def _read(self) -> tuple[Sequence[Metric], Sequence[MirrorNumbers]]:
+        """All families but those of mirror topics, whose numbers nobody changes."""
+        told: list[Metric] = [InfoMetricFamily("lockgate_build", "Version of this gateway.", {"version": VERSION})]
+        with contextlib.suppress(RuntimeError):  # no event loop: nobody is served yet
+            tasks = len(asyncio.all_tasks())
+            told.append(GaugeMetricFamily("lockgate_asyncio_tasks", "Tasks of the event loop.", value=tasks))
+        control = None if self.control is None else self.control()
+        if control is not None:
+            told += _control_metrics(control)
+        if self.proxy is not None:
+            told += _proxy_metrics(self.proxy())
+        if self.fleet is not None:
+            told += _fleet_metrics(self.fleet())
+        return told, () if control is None else control.mirrors
+
+    def _written(self, told: Sequence[Metric], mirrors: Sequence[MirrorNumbers]) -> tuple[bytes, str]:
+        scrape = CollectorRegistry()
+        scrape.register(_Scrape(chain(self._pushed.collect(), told, _mirror_metrics(mirrors))))
+        return generate_latest(scrape), CONTENT_TYPE_LATEST
 
 
 class _Scrape(Collector):
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+    """What is written once."""
+
+    def __init__(self, families: Iterator[Metric]) -> None:
+        self._families = families
 
     def collect(self) -> Iterator[Metric]:
-        yield InfoMetricFamily("lockgate_build", "Version of this gateway.", {"version": VERSION})
-        with contextlib.suppress(RuntimeError):  # no event loop: nobody is served yet
-            tasks = len(asyncio.all_tasks())
-            yield GaugeMetricFamily("lockgate_asyncio_tasks", "Tasks of the event loop.", value=tasks)
-        if self._metrics.control is not None:
-            yield from _control_metrics(self._metrics.control())
-        if self._metrics.proxy is not None:
-            yield from _proxy_metrics(self._metrics.proxy())
-        if self._metrics.fleet is not None:
-            yield from _fleet_metrics(self._metrics.fleet())
+        return self._families
 
 
 def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
@@ -310,8 +336,8 @@ _LIMITS: Table[ProxyNumbers] = (
 
 
 def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:
+    """But for those of mirror topics."""
     yield from link_metrics(numbers.links, numbers.link_numbers)
-    yield from _mirror_metrics(numbers.mirrors)
     yield from group_metrics(numbers.groups)
     yield from migration_metrics(numbers.migrations)
 

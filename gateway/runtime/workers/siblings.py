@@ -45,12 +45,13 @@ class Siblings:
 
     async def text(self) -> tuple[bytes, str]:
         """The metrics of the gateway, and their content type."""
-        own, content_type = self._metrics.render()
+        own, content_type = await self._metrics.text()
         if not self._others:
             return own, content_type
         told = [await _inflated(said) for said in (await self._ask(_METRICS)).values()]
         up = "# HELP lockgate_workers Processes of this gateway that answer.\n# TYPE lockgate_workers gauge\n"
-        return summed([own.decode(), *told, f"{up}lockgate_workers {1.0 + len(told)}\n"]).encode(), content_type
+        texts = [own.decode(), *told, f"{up}lockgate_workers {1.0 + len(told)}\n"]
+        return (await asyncio.to_thread(summed, texts)).encode(), content_type
 
     async def checks(self) -> Mapping[str, str]:
         """The checks of the gateway: one fails when it does at any of its processes."""
@@ -64,7 +65,7 @@ class Siblings:
     async def _answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if body["what"] == _CHECKS:
             return {_CHECKS: dict(self._checks())}
-        return {_METRICS: await _deflated(self._metrics.render()[0])}
+        return {_METRICS: await _deflated((await self._metrics.text())[0])}
 
     async def _ask(self, what: str) -> dict[str, Any]:
         """What the others answer, by name."""

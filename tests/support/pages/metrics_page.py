@@ -118,7 +118,7 @@ def families() -> list[Metric]:
     metrics.control, metrics.proxy, metrics.fleet = _control, _proxy, _fleet
     metrics.pause_ended("l", "stopped", 0.1, {"read_ends": 0.1})
     metrics.create_ended("l", "created", 0.1)
-    return [each for each in metrics.registry.collect() if each.name.startswith("lockgate_")]
+    return [each for each in metrics.families() if each.name.startswith("lockgate_")]
 
 
 def shown_name(family: Metric) -> str:

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from types import SimpleNamespace
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.access.acl_sync import AclCounts
 from gateway.operations.link_tasks import LinkTask, TaskState, TaskStatus
 from gateway.schemas.schema_sync import SchemaCounts
 from gateway.state.records import MirrorError, MirrorState
-from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.metrics import _AT_ONCE, Metrics
 from gateway.telemetry.numbers import (
     ControlNumbers,
     FleetNumbers,
@@ -371,3 +373,24 @@ def test_what_brokers_hold_back_and_what_is_waited_for():
     found = samples(metrics)
     assert found[key("lockgate_link_fetch_throttled_seconds_total", link="l")] == 2.5
     assert found[key("lockgate_fleet_lost_lease_seconds")] == 540
+
+
+@pytest.mark.parametrize(("partitions", "beside"), [(_AT_ONCE, False), (_AT_ONCE + 1, True)])
+async def test_what_takes_long_is_written_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, partitions: int, beside: bool
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def written(registry: CollectorRegistry) -> bytes:
+        threads.append(threading.current_thread())
+        return generate_latest(registry)
+
+    monkeypatch.setattr("gateway.telemetry.metrics.generate_latest", written)
+    metrics = Metrics()
+    mirror = MirrorNumbers("l", "t", MirrorState.ACTIVE, [status(index) for index in range(partitions)])
+    metrics.control = lambda: ControlNumbers(links={"l": True}, mirrors=[mirror], groups=[])
+
+    text, _ = await metrics.text()
+
+    assert text.count(b"\nlockgate_mirror_lag_records{") == partitions
+    assert (threads != [threading.main_thread()]) is beside
