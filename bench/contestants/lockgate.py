@@ -110,8 +110,13 @@ class Lockgate:
             self._api.delete(f"/v3/links/{name}", params={"force": True})
 
     def mirror(self, link: str, topic: str, *, paused: bool = False) -> None:
-        """Mirror a topic; `paused` stops the engine for it at once, so that writes are only forwarded."""
-        self._post(f"/v3/links/{link}/mirrors", {"source_topic_name": topic})
+        """Mirror a topic; `paused` stops the engine for it at once, so that writes are only forwarded.
+
+        A target that is too slow to have its leaders in time leaves a create that goes on by itself (503).
+        """
+        answer = self._api.post(f"/v3/links/{link}/mirrors", json={"source_topic_name": topic})
+        if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            self._checked(answer)
         if paused:
             self.pause(link, topic)
 
