@@ -34,8 +34,10 @@ class Topics:
         return AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
 
     def create(self, name: str, partitions: int = PARTITIONS) -> str:
-        """Create a topic and return its name. Raises BenchError when the cluster refuses."""
+        """Create a topic and return its name once its leaders know that they are. Raises BenchError when the cluster
+        refuses."""
         self.create_all([name], partitions)
+        wait_until(lambda: self._ends(name, partitions) is not None, 60.0, f"the leaders of {name}", poll_s=0.05)
         return name
 
     def create_all(self, names: Sequence[str], partitions: int = PARTITIONS) -> None:
@@ -75,12 +77,17 @@ class Topics:
 
     def records(self, name: str, partitions: int = PARTITIONS) -> int:
         """How many records a topic took in all its life: the sum of its end offsets. 0 while it is not there."""
+        return self._ends(name, partitions) or 0
+
+    def _ends(self, name: str, partitions: int) -> int | None:
+        """Their sum; None while a leader does not tell."""
         wanted = {TopicPartition(name, index): _LATEST for index in range(partitions)}
         try:
-            return sum(done.result(20).offset for done in self._admin.list_offsets(wanted, request_timeout=20).values())
+            found = self._admin.list_offsets(wanted, request_timeout=20).values()
+            return sum(int(done.result(20).offset) for done in found)
         except KafkaException:  # not there yet; this client may remember that for too long
             self._admin = self._new_admin()
-            return 0
+            return None
 
     def wait_for_records(
         self, name: str, records: int, deadline_s: float, *, partitions: int = PARTITIONS, poll_s: float = 0.05

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from bench.clients.raw import CLIENT_ID, PRODUCE_VERSION, address, batch_around
 from bench.errors import BenchError
 from bench.production.sizes import Cell
+from bench.waiting import wait_until
 from protocol.apis import ApiKey
 from protocol.batch.compression import compress
 from protocol.batch.varints import varint
@@ -109,15 +110,20 @@ def produce_frame(topic: str, batches: dict[int, bytes]) -> bytes:
     return frame_request(int(ApiKey.PRODUCE), PRODUCE_VERSION, 1, CLIENT_ID, b"".join(body))
 
 
-def leaders(bootstrap: str, topic: str) -> dict[str, list[int]]:
-    """Address of a broker -> the partitions that it leads."""
+def leaders(bootstrap: str, topic: str, partitions: int) -> dict[str, list[int]]:
+    """Address of a broker -> the partitions that it leads, once the broker that is asked knows them all."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    found = admin.list_topics(topic, timeout=20)
-    led: dict[str, list[int]] = {}
-    for partition in found.topics[topic].partitions.values():
-        broker = found.brokers[partition.leader]
-        led.setdefault(f"{broker.host}:{broker.port}", []).append(partition.id)
-    return led
+
+    def told() -> dict[str, list[int]]:
+        found = admin.list_topics(topic, timeout=20)
+        led: dict[str, list[int]] = {}
+        for partition in found.topics[topic].partitions.values():
+            if partition.leader in found.brokers:
+                broker = found.brokers[partition.leader]
+                led.setdefault(f"{broker.host}:{broker.port}", []).append(partition.id)
+        return led if sum(map(len, led.values())) == partitions else {}
+
+    return wait_until(told, 60.0, f"the leaders of {topic}", poll_s=0.05)
 
 
 def fill(bootstrap: str, topic: str, cell: Cell, batches: int) -> int:
@@ -126,7 +132,7 @@ def fill(bootstrap: str, topic: str, cell: Cell, batches: int) -> int:
     with ThreadPoolExecutor() as pool:
         writers = [
             pool.submit(_write, where, [produce_frame(topic, dict.fromkeys(led, batch)) for batch in varied], batches)
-            for where, led in leaders(bootstrap, topic).items()
+            for where, led in leaders(bootstrap, topic, cell.partitions).items()
         ]
         for writer in writers:
             writer.result()

@@ -17,7 +17,7 @@ VALUE_BYTES: Final = 100
 def main() -> None:
     """Write. One that falls behind catches up, so that the rate is kept on the whole."""
     bootstrap, topic, rate, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
-    (where,) = leaders(bootstrap, topic)
+    (where,) = leaders(bootstrap, topic, 1)
     pipe = Pipe(where)
     began = time.monotonic()
     for number in range(int(rate * seconds)):

@@ -64,7 +64,7 @@ def _through(folder: Path, lab: ProductionLab, workers: int) -> dict[str, float]
 
 
 def _flood(bootstrap: str, requests: int) -> int:
-    brokers = list(leaders(bootstrap, LOAD).items())
+    brokers = list(leaders(bootstrap, LOAD, _PARTITIONS).items())
     batch = batch_of([_VALUE])
     each = -(-requests // _CONNECTIONS // _BURST) * _BURST
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
