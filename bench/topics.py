@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Final
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import KafkaException, NewTopic
@@ -18,6 +19,8 @@ PARTITIONS: Final = 6
 _PARTITIONS_AT_ONCE: Final = 1_000
 """A controller refuses a request that makes ten times as many."""
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_TRIES: Final = 3
+_CREATED_S: Final = 60.0
 _numbers = itertools.count(1)
 
 
@@ -42,18 +45,34 @@ class Topics:
 
     def create_all(self, names: Sequence[str], partitions: int = PARTITIONS) -> None:
         """Create several topics, and wait until the brokers tell of them and their leaders."""
-        wanted = [NewTopic(name, num_partitions=partitions, replication_factor=self._replicas) for name in names]
         at_once = max(1, _PARTITIONS_AT_ONCE // partitions)
-        try:
-            for first in range(0, len(wanted), at_once):
-                created = self._admin.create_topics(
-                    wanted[first : first + at_once], operation_timeout=60, request_timeout=90
-                )
-                for done in created.values():
-                    done.result(90)
-        except KafkaException as error:
-            raise BenchError(f"topics {names[0]} … cannot be created: {error}") from error
+        for first in range(0, len(names), at_once):
+            self._create(names[first : first + at_once], partitions)
         wait_until(lambda: self._led(names) == partitions * len(names), 120.0, f"leaders of {names[0]} …", poll_s=0.05)
+
+    def _create(self, names: Sequence[str], partitions: int) -> None:
+        """At times librdkafka waits for a controller and sends nothing: another client then does."""
+        for tries_left in reversed(range(_TRIES)):
+            wanted = [NewTopic(name, num_partitions=partitions, replication_factor=self._replicas) for name in names]
+            created = self._admin.create_topics(wanted, operation_timeout=60, request_timeout=90)
+            try:
+                for done in created.values():
+                    self._made(done, anew=tries_left < _TRIES - 1)
+            except TimeoutError as error:
+                if not tries_left:
+                    raise BenchError(f"topics {names[0]} … are not created within {_CREATED_S:g} s") from error
+                self._admin = self._new_admin()
+            except KafkaException as error:
+                raise BenchError(f"topics {names[0]} … cannot be created: {error}") from error
+            else:
+                return
+
+    def _made(self, done: Future[None], *, anew: bool) -> None:
+        try:
+            done.result(_CREATED_S)
+        except KafkaException as error:
+            if not anew or error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
 
     def wait_in_sync(self, names: Sequence[str], partitions: int = PARTITIONS) -> None:
         """Wait until each partition of these topics has all of its replicas in sync."""
