@@ -54,7 +54,8 @@ class Topics:
         """At times librdkafka waits for a controller and sends nothing: another client then does."""
         for tries_left in reversed(range(_TRIES)):
             wanted = [NewTopic(name, num_partitions=partitions, replication_factor=self._replicas) for name in names]
-            created = self._admin.create_topics(wanted, operation_timeout=60, request_timeout=90)
+            admin = self._admin  # it must live until the answer is there
+            created = admin.create_topics(wanted, operation_timeout=60, request_timeout=90)
             try:
                 for done in created.values():
                     self._made(done, anew=tries_left < _TRIES - 1)
@@ -101,10 +102,11 @@ class Topics:
     def _ends(self, name: str, partitions: int) -> int | None:
         """Their sum; None while a leader does not tell."""
         wanted = {TopicPartition(name, index): _LATEST for index in range(partitions)}
+        admin = self._admin  # another thread may have another client made meanwhile
         try:
-            found = self._admin.list_offsets(wanted, request_timeout=20).values()
+            found = admin.list_offsets(wanted, request_timeout=20).values()
             return sum(int(done.result(20).offset) for done in found)
-        except KafkaException:  # not there yet; this client may remember that for too long
+        except (KafkaException, TimeoutError):  # not there yet; this client may remember that for too long
             self._admin = self._new_admin()
             return None
 
