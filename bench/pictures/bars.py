@@ -25,7 +25,8 @@ _FONT: Final = "font-family='system-ui, -apple-system, Segoe UI, Helvetica, Aria
 
 COLOURS: Final[Mapping[str, str]] = {
     "gateway": "#0969a8",
-    "forwarded": "#67a9d4",
+    "gateway_on": "#3d8bc2",
+    "forwarded": "#8fc1e3",
     "mm2": "#8c959f",
     "mm2_tuned": "#c3cad1",
     "haproxy": "#c9721b",
@@ -37,6 +38,7 @@ COLOURS: Final[Mapping[str, str]] = {
 _OTHER: Final = "#0969a8"
 _NAMES: Final[Mapping[str, str]] = {
     "gateway": "lockgate",
+    "gateway_on": "lockgate, intercepting",
     "forwarded": "lockgate, forwarded",
     "mm2": "MirrorMaker 2",
     "mm2_tuned": "MirrorMaker 2, tuned",
