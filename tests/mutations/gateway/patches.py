@@ -6,7 +6,7 @@ Nothing in the product knows of them: `main('drop a batch')` patches and then ru
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from gateway.cutover.promote.rules.snapshot import PromoteSnapshot, PromoteStep, StepKind
@@ -116,9 +116,18 @@ def cutover_before_lag_zero() -> None:
     promote_run.PromoteRun._stop_mirror = stopped_long_ago
 
 
+def the_long_way() -> None:
+    """No fault: each forwarded write is sent by `ForwardedProduce`, which is what the next ones patch."""
+    from gateway.proxy.produce.forwarded_as_is import ForwardsAsIs
+
+    ForwardsAsIs.sends = lambda *_: False  # type: ignore[method-assign]
+
+
 def answer_before_commit() -> None:
     """One write is answered as the one before was, and never sent."""
     from gateway.proxy.produce.forwarded_produce import ForwardedProduce
+
+    the_long_way()
 
     send, told, number = ForwardedProduce._send_source, list[bytes](), [0]
 
@@ -150,6 +159,7 @@ def slow_source(seconds: float = 0.4, held_until: Callable[[], float] = lambda: 
     forget."""
     from gateway.proxy.produce.forwarded_produce import ForwardedProduce
 
+    the_long_way()
     send = ForwardedProduce._send_source
 
     class Slow:
@@ -192,14 +202,14 @@ def forget_an_acknowledgement() -> None:
 
     held_until = 0.0
 
-    async def at_once(self: Any, topic: str) -> int:
+    async def at_once(self: Any, topics: Collection[str]) -> dict[str, int]:
         nonlocal held_until
         held_until = held_until or asyncio.get_running_loop().time() + 4.0  # longer than a promote takes
-        return 0
+        return dict.fromkeys(topics, 0)
 
     relay_late_answers()
     slow_source(held_until=lambda: held_until)
-    Forwarder.drain = at_once  # type: ignore[method-assign]
+    Forwarder.drain_all = at_once  # type: ignore[method-assign]
 
 
 def release_after_the_acknowledgement() -> None:

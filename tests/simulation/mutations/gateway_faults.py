@@ -15,6 +15,7 @@ from gateway.groups.promote import GroupPromotions
 from gateway.mirror.partition.rules import append_window
 from gateway.mirror.partition.rules.append_window import AppendWindow
 from gateway.proxy.produce.cutover_connections import CutoverLanes
+from gateway.proxy.produce.forwarded_as_is import ForwardsAsIs
 from gateway.proxy.produce.forwarded_produce import ForwardedProduce
 from gateway.proxy.produce.forwarder import Forwarder
 from tests.mutations.gateway import patches
@@ -66,7 +67,8 @@ def _release(patching: Patching) -> None:
 
 
 _PUSH: Final = (AppendWindow, "push")
-_LATE: Final = ((ForwardedProduce, "_send_source"), (CutoverLanes, "routing_changed"))
+_SENT: Final = ((ForwardsAsIs, "sends"), (ForwardedProduce, "_send_source"))
+_LATE: Final = (*_SENT, (CutoverLanes, "routing_changed"))
 
 MUTATIONS: Final = (
     Mutation("drop a batch", _of(patches.drop_a_batch, _PUSH), again(_PROMOTED, 3)),
@@ -96,12 +98,12 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "answer before commit",
-        _of(patches.answer_before_commit, (ForwardedProduce, "_send_source")),
+        _of(patches.answer_before_commit, *_SENT),
         again(_PROMOTED, 3),
     ),
     Mutation(
         "forget an acknowledgement",
-        _of(patches.forget_an_acknowledgement, *_LATE, (Forwarder, "drain")),
+        _of(patches.forget_an_acknowledgement, *_LATE, (Forwarder, "drain_all")),
         again(_PROMOTED, 3),
     ),
     Mutation("release after the acknowledgement", _release, again(_PROMOTED, 3)),
