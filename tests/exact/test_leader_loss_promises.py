@@ -132,8 +132,10 @@ def lose_a_leader(target: DevCluster, topic: str, promises: Promises) -> list[st
             node.signal(signal.SIGCONT)
     had = {index: log_end(leader, topic, index) for index in led}
     known = {index: len(epoch_starts(leader, topic, index)) for index in led}
-    leader.start()  # it leads nothing before the others have elected: its old session is waited for
-    starts = {index: next_start(followers, topic, index, known[index]) for index in led}
+    # Its old session is waited for, so the others elect before it is back: unless they had been silent for so long that
+    # none may lead. Then it leads again.
+    leader.start()
+    starts = {index: next_start([*followers, leader], topic, index, known[index]) for index in led}
     for index, start in starts.items():
         promises.assert_below(index, start)
     target.wait_up(_BACK_S)
@@ -148,11 +150,11 @@ def is_replicated(target: DevCluster, topic: str, leader: NodeProcess, led: Sequ
     return all(ends[index] == log_end(leader, topic, index) for index in led)
 
 
-def next_start(followers: Sequence[NodeProcess], topic: str, partition: int, known: int) -> int:
+def next_start(nodes: Sequence[NodeProcess], topic: str, partition: int, known: int) -> int:
     """Where the part of the leader after the first `known` ones begins, once there is one."""
 
     def starts() -> list[int]:
-        return max((epoch_starts(node, topic, partition) for node in followers), key=len)[known:]
+        return max((epoch_starts(node, topic, partition) for node in nodes), key=len)[known:]
 
     return wait_until(starts, _BACK_S, what=f"the next leader of partition {partition}")[0]
 
