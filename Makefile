@@ -17,7 +17,8 @@ AUDIT_ARGS ?=
 DURATION ?= 600
 GATEWAYS ?= 2
 SEEDED = $(if $(SEED),--seed $(SEED))
-EXACT_SLICE := tests/exact/test_failback.py tests/exact/test_topics.py tests/exact/test_transactional_round_trip.py
+EXACT_SLICE := tests/exact/test_failback.py tests/exact/test_topics.py tests/exact/test_transactional_round_trip.py \
+	tests/integration/promote/test_topic_promote.py
 SPARK_SLICE := tests/spark/test_catch_up.py tests/spark/source/test_reading.py
 # A file stays with one worker, each with brokers of its own.
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -71,7 +72,8 @@ demo-app: need-demo venv brokers ## Move four applications as sets from one file
 .PHONY: test
 test: need-test venv brokers toxiproxy ## Run every test but those of the next ten (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \
-		--ignore=tests/pages --ignore=tests/console --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration $(PYTEST_ARGS)
+		--ignore=tests/pages --ignore=tests/console --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration \
+		--ignore=tests/integration/mirror --ignore=tests/integration/promote $(PYTEST_ARGS)
 
 .PHONY: test-bench
 test-bench: need-test venv brokers ## Run every load of the bench in small
