@@ -134,7 +134,9 @@ def answer_before_commit() -> None:
     class Liar:
         def __init__(self, connection: Any) -> None:
             self._connection = connection
-            self.version = connection.version
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._connection, name)
 
         def send(self, api: int, version: int, pieces: Sequence[Any], answered: Callable[[Any], None]) -> None:
             def heard(body: memoryview | None) -> None:
@@ -165,7 +167,9 @@ def slow_source(seconds: float = 0.4, held_until: Callable[[], float] = lambda: 
     class Slow:
         def __init__(self, connection: Any) -> None:
             self._connection = connection
-            self.version = connection.version
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._connection, name)
 
         def send(self, *args: Any) -> None:
             loop = asyncio.get_running_loop()
