@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Final
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import KafkaException, NewTopic
@@ -19,8 +18,6 @@ PARTITIONS: Final = 6
 _PARTITIONS_AT_ONCE: Final = 1_000
 """A controller refuses a request that makes ten times as many."""
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-_TRIES: Final = 3
-_CREATED_S: Final = 60.0
 _numbers = itertools.count(1)
 
 
@@ -45,35 +42,19 @@ class Topics:
 
     def create_all(self, names: Sequence[str], partitions: int = PARTITIONS) -> None:
         """Create several topics, and wait until the brokers tell of them and their leaders."""
-        at_once = max(1, _PARTITIONS_AT_ONCE // partitions)
-        for first in range(0, len(names), at_once):
-            self._create(names[first : first + at_once], partitions)
-        wait_until(lambda: self._led(names) == partitions * len(names), 120.0, f"leaders of {names[0]} …", poll_s=0.05)
-
-    def _create(self, names: Sequence[str], partitions: int) -> None:
-        """At times librdkafka waits for a controller and sends nothing: another client then does."""
-        for tries_left in reversed(range(_TRIES)):
-            wanted = [NewTopic(name, num_partitions=partitions, replication_factor=self._replicas) for name in names]
-            admin = self._admin  # it must live until the answer is there
-            created = admin.create_topics(wanted, operation_timeout=60, request_timeout=90)
-            try:
-                for done in created.values():
-                    self._made(done, anew=tries_left < _TRIES - 1)
-            except TimeoutError as error:
-                if not tries_left:
-                    raise BenchError(f"topics {names[0]} … are not created within {_CREATED_S:g} s") from error
-                self._admin = self._new_admin()
-            except KafkaException as error:
-                raise BenchError(f"topics {names[0]} … cannot be created: {error}") from error
-            else:
-                return
-
-    def _made(self, done: Future[None], *, anew: bool) -> None:
+        wanted = [NewTopic(name, num_partitions=partitions, replication_factor=self._replicas) for name in names]
+        at_once, admin = (
+            max(1, _PARTITIONS_AT_ONCE // partitions),
+            self._admin,
+        )  # it must live until the answers are there
         try:
-            done.result(_CREATED_S)
-        except KafkaException as error:
-            if not anew or error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
+            for first in range(0, len(wanted), at_once):
+                created = admin.create_topics(wanted[first : first + at_once], operation_timeout=60, request_timeout=90)
+                for done in created.values():
+                    done.result(90)
+        except (KafkaException, TimeoutError) as error:
+            raise BenchError(f"topics {names[0]} … cannot be created: {error!r}") from error
+        wait_until(lambda: self._led(names) == partitions * len(names), 120.0, f"leaders of {names[0]} …", poll_s=0.05)
 
     def wait_in_sync(self, names: Sequence[str], partitions: int = PARTITIONS) -> None:
         """Wait until each partition of these topics has all of its replicas in sync."""

@@ -151,18 +151,12 @@ async def _stable(
     if moving:  # the last stable offsets behind the high watermarks: where they are lower, a transaction is open
         marks, log_ends, last_stable = await asyncio.gather(
             latest_offsets(cluster, moving, timeout_s=timeout_s),
-            _known_to_tell(cluster, moving, timeout_s, tells=ends is not None),
+            _log_ends(cluster, moving, timeout_s, tells=ends is not None),
             latest_offsets(cluster, moving, read_committed=True, timeout_s=timeout_s),
         )
         for topic in moving:
             found[topic] = marks[topic], None if log_ends is None else log_ends[topic], last_stable[topic]
     return {topic: found[topic] for topic in topics}
-
-
-async def _known_to_tell(
-    cluster: Cluster, topics: Mapping[str, int], timeout_s: float, *, tells: bool
-) -> dict[str, _Offsets] | None:
-    return await _log_ends(cluster, topics, timeout_s) if tells else None
 
 
 async def _transactions(
@@ -182,7 +176,12 @@ async def _counts(cluster: Cluster, topics: Mapping[str, int], timeout_s: float)
     return {name: len(topic.partitions) for name, topic in found.items() if topic is not None}
 
 
-async def _log_ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> dict[str, tuple[int, ...]] | None:
+async def _log_ends(
+    cluster: Cluster, topics: Mapping[str, int], timeout_s: float, *, tells: bool = True
+) -> dict[str, _Offsets] | None:
+    """None from a cluster that does not tell them; `tells`: False when that is known."""
+    if not tells:
+        return None
     try:
         return await latest_offsets(cluster, topics, log_end=True, timeout_s=timeout_s)
     except ClusterUnavailable:

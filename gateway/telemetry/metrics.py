@@ -92,8 +92,7 @@ class Metrics:
 
     def families(self) -> Iterator[Metric]:
         """All that a scrape would show now."""
-        told, mirrors = self._read()
-        return chain(self._pushed.collect(), told, _mirror_metrics(mirrors))
+        return self._families(*self._read())
 
     def render(self) -> tuple[bytes, str]:
         """The text for Prometheus, and its content type."""
@@ -121,9 +120,12 @@ class Metrics:
             told += _fleet_metrics(self.fleet())
         return told, () if control is None else control.mirrors
 
+    def _families(self, told: Sequence[Metric], mirrors: Sequence[MirrorNumbers]) -> Iterator[Metric]:
+        return chain(self._pushed.collect(), told, _mirror_metrics(mirrors))
+
     def _written(self, told: Sequence[Metric], mirrors: Sequence[MirrorNumbers]) -> tuple[bytes, str]:
         scrape = CollectorRegistry()
-        scrape.register(_Scrape(chain(self._pushed.collect(), told, _mirror_metrics(mirrors))))
+        scrape.register(_Scrape(self._families(told, mirrors)))
         return generate_latest(scrape), CONTENT_TYPE_LATEST
 
 

@@ -167,8 +167,9 @@ class Gatherer:
         wanted = {origins[record.mirror_topic]: len(record.starts) for record in records}
         ends = self._tools.target_ends if self.is_failback else self._tools.ends
         try:
-            paused = self._memory.paused_at is not None  # before, transactions come and go
-            what = Asked.TRANSACTIONS if paused else Asked.STABLE
+            # Before the write pause what counts is how far the mirror is behind: no record above the high watermark
+            # can be mirrored, and transactions come and go.
+            what = Asked.MARKS if self._memory.paused_at is None else Asked.TRANSACTIONS
             found = await ends.read(self._tools.records.link(self._link), wanted, timeout_s, what)
         except ControlError as exc:
             self._memory.source_failed(self._tools.clock(), str(exc))

@@ -128,7 +128,6 @@ def answer_before_commit() -> None:
     from gateway.proxy.produce.forwarded_produce import ForwardedProduce
 
     the_long_way()
-
     send, told, number = ForwardedProduce._send_source, list[bytes](), [0]
 
     class Liar:

@@ -40,8 +40,8 @@ def create(bootstrap: str, new: NewTopic) -> None:
     """Create any topic, and wait until a broker that is asked knows it: the controller answers before they have heard.
 
     librdkafka gives a request up that it sent to a bootstrap address when it learns whose address that is. And a client
-    that is made while brokers only just hear of each other may not send it at all (once in hundreds of clusters: none
-    of their logs had it after 30 s). Then another client sends it.
+    that is made while brokers only just hear of each other may not send it at all (seen once: after 30 s no log of the
+    three brokers had it). Then another client sends it.
     """
     for tries_left in reversed(range(_TRIES)):
         admin = AdminClient({"bootstrap.servers": bootstrap})  # it must live until the result is there
