@@ -207,6 +207,16 @@ class ConfigSync:
             await run_as(self._engine, self._records.mirror(mirror.link, topic))
 
 
+@dataclass(frozen=True, slots=True)
+class LastReading:
+    """What was read of topics that are about to be promoted. `restore`: by mirror topic, all that is to be set at the
+    cutover: what was lifted, and what has changed since the last sync. `copies`: what their copies have, by name there.
+    """
+
+    restore: Mapping[str, Mapping[str, str]]
+    copies: Mapping[str, Mapping[str, str]]
+
+
 class LastConfigs:
     """What the copies of topics that are about to be promoted are to have of their origins' configs."""
 
@@ -214,9 +224,15 @@ class LastConfigs:
         self._sources = sources
         self._target = target
 
-    async def read(self, link: LinkRecord, mirrors: Sequence[MirrorRecord]) -> Mapping[str, Mapping[str, str]]:
-        """By mirror topic, all that is to be set at the cutover: what was lifted, and what has changed since the last
-        sync. Nothing is changed. All mirrors go one way.
+    async def read(
+        self, link: LinkRecord, mirrors: Sequence[MirrorRecord], before: LastReading | None = None
+    ) -> LastReading:
+        """Nothing is changed. All mirrors go one way.
+
+        Args:
+            before: what was read of the same mirrors right before the write pause. Under it the origins alone are
+                asked, and for nothing but configs: brokers take long for such answers, and whoever waits for the
+                pause's end waits for the same brokers.
 
         Raises:
             NetError, ControlError: a cluster did not answer or refused, or a topic is not the one that is mirrored.
@@ -225,23 +241,25 @@ class LastConfigs:
         origin, copy = (self._target, source) if is_reverse else (source, self._target)
         include = link_config.parse(link.configs).sync_include
         pairs = [_Pair.of(mirror, copy, include) for mirror in mirrors]
-        found, origin_configs, copy_configs = await asyncio.gather(
-            origin.topics([pair.origin_topic for pair in pairs]),
-            origin.topic_configs([pair.origin_topic for pair in pairs], CONCERNED),
-            copy.topic_configs([pair.copy_topic for pair in pairs], CONCERNED),
-        )
-        for pair in pairs:
-            if not _is_itself(pair, found.get(pair.origin_topic)):
-                raise Conflict(f"topic '{pair.origin_topic}' is not the one that is mirrored")
-        return {
+        reading = origin.topic_configs([pair.origin_topic for pair in pairs], CONCERNED)
+        if before is None:
+            found, origins, copies = await asyncio.gather(
+                origin.topics([pair.origin_topic for pair in pairs]),
+                reading,
+                copy.topic_configs([pair.copy_topic for pair in pairs], CONCERNED),
+            )
+            for pair in pairs:
+                if not _is_itself(pair, found.get(pair.origin_topic)):
+                    raise Conflict(f"topic '{pair.origin_topic}' is not the one that is mirrored")
+        else:
+            origins, copies = await reading, before.copies
+        restore = {
             pair.mirror.mirror_topic: configs_at_cutover(
-                origin_configs[pair.origin_topic],
-                copy_configs[pair.copy_topic],
-                pair.include,
-                pair.mirror.restore_configs,
+                origins[pair.origin_topic], copies[pair.copy_topic], pair.include, pair.mirror.restore_configs
             )
             for pair in pairs
         }
+        return LastReading(restore, copies)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.origin_ends import Asked, SourceEnds
 from gateway.operations.records import Records
-from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
+from gateway.state.records import MirrorRecord, MirrorState
 from gateway.state.store import ProducerFenced, StoreError
+from gateway.topics.config_sync import LastConfigs, LastReading
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.transport.locks import KeyedLocks
 
@@ -46,7 +47,7 @@ class PromoteTools:
     progress: MirrorProgress
     publisher: RoutingPublisher
     lifted: LiftedConfigs
-    configs: ReadsConfigs
+    configs: LastConfigs
     acls: FollowsAcls
     locks: KeyedLocks
     routing: RoutingTable
@@ -65,13 +66,6 @@ class PromoteTools:
         ""
     )  # (link, mirror topics) -> ids waited for
     groups: GroupMoves | None = None  # None: topics only
-
-
-class ReadsConfigs(Protocol):
-    """`topics/config_sync.py`."""
-
-    async def read(self, link: LinkRecord, mirrors: Sequence[MirrorRecord]) -> Mapping[str, Mapping[str, str]]:
-        """By mirror topic, what the copies are to have from the cutover on; ControlError or NetError, or OSError."""
 
 
 class SchemaGate(Protocol):
@@ -111,6 +105,7 @@ class Gatherer:
         self._memory = memory
         self.forced = forced
         self.is_failback = any(record.is_reverse for record in self.records())
+        self._configs: LastReading | None = None
         self.groups: GroupSet | None = None
         if groups:
             if tools.groups is None:
@@ -191,14 +186,18 @@ class Gatherer:
         }
 
     async def read_configs(self, timeout_s: float = _READ_S) -> None:
-        """What the copies are to have of their origins' configs; that these cannot be read is noted."""
+        """What the copies are to have of their origins' configs; that these cannot be read is noted.
+
+        Once they were read, only for what has changed on the origin since.
+        """
+        link = self._tools.records.link(self._link)
         try:
             async with asyncio.timeout(timeout_s):
-                found = await self._tools.configs.read(self._tools.records.link(self._link), self.records())
+                self._configs = await self._tools.configs.read(link, self.records(), self._configs)
         except (ControlError, NetError, TimeoutError, OSError) as exc:
             self._memory.configs_failed(str(exc) or "no answer in time")
         else:
-            self._memory.configs(found)
+            self._memory.configs(self._configs.restore)
 
     async def sync_acls(self) -> None:
         """Have the target's ACLs be what they are to be now; that they are not is noted."""

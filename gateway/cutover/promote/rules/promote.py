@@ -45,8 +45,9 @@ Interruption. Nothing but the record outlives the process. A PENDING_STOPPED rec
 is marked again with the next epoch, so no acknowledgement of an older write pause can be taken for one of this.
 
 Configs. What changed on the origin's topic since the last sync is set at the cutover, with what was lifted. It is read
-right before the write pause, and once more beside what happens under it, which never waits for it: the pause is as long
-as without. Configs that cannot be read hold nothing up for good; the record says what may be missing.
+right before the write pause. What happens under it never waits for configs; beside it the origin's are asked for once
+more, and they alone, since every answer takes of the brokers what the pause waits for. Configs that cannot be read hold
+nothing up for good; the record says what may be missing.
 
 ACLs. The target is told who may write the copy beside the gateways behind STOPPED only (`access/rules/transform.py`).
 What is missing before holds nothing up for good: the sync of the link goes on, before and behind.

@@ -55,6 +55,22 @@ async def test_a_change_since_the_last_sync(scene: TopicScene, number: int) -> N
     assert (record.restore_configs, record.error_message) == ({}, "")
 
 
+async def test_under_the_pause_the_source_alone_is_asked_and_for_configs_only(scene: TopicScene) -> None:
+    source, target = scene.plane.source, scene.plane.target
+
+    def asked() -> tuple[int, int, int]:
+        return source.calls.count("topic_configs"), target.calls.count("topic_configs"), source.calls.count("topics")
+
+    at_second: list[tuple[int, int, int]] = []
+
+    async def note() -> None:
+        at_second.append(asked())
+
+    at_reading(scene, 2, note)
+    await scene.promote()
+    assert at_second == [asked()]
+
+
 async def test_a_reading_under_the_pause_that_gets_no_answer_is_not_waited_for(scene: TopicScene) -> None:
     scene.plane.source.existing["orders"].configs["retention.ms"] = "4242"
 
