@@ -107,7 +107,12 @@ class Lockgate:
         try:
             yield
         finally:
-            self._api.delete(f"/v3/links/{name}", params={"force": True})
+            wait_until(lambda: self._deleted(name), 30.0, f"link {name} to be deleted", poll_s=0.2)
+
+    def _deleted(self, link: str) -> bool:
+        """False while something of it changes, like the configs of topics that have just been promoted."""
+        answer = self._api.delete(f"/v3/links/{link}", params={"force": True})
+        return answer.status_code != httpx.codes.CONFLICT
 
     def mirror(self, link: str, topic: str, *, paused: bool = False) -> None:
         """Mirror a topic; `paused` stops the engine for it at once, so that writes are only forwarded.
