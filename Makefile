@@ -20,7 +20,7 @@ SEEDED = $(if $(SEED),--seed $(SEED))
 EXACT_SLICE := tests/exact/test_failback.py tests/exact/test_topics.py tests/exact/test_transactional_round_trip.py \
 	tests/integration/promote/test_topic_promote.py
 # Without the copy that fails for good: it is tried again, for a minute and a half.
-SPARK_SLICE := tests/spark/test_catch_up.py tests/spark/source/test_reading.py -k "not deleted_is_skipped or not fail"
+SPARK_SLICE := tests/spark/test_catch_up.py -k "not deleted_is_skipped or not fail"
 # A file stays with one worker, each with brokers of its own.
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 LOCK := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \

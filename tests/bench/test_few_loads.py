@@ -1,4 +1,4 @@
-"""The bench at its smallest: a few of its loads. All of them: `make test-bench`."""
+"""The bench at its smallest: a few of its loads."""
 
 from __future__ import annotations
 
