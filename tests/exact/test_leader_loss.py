@@ -137,7 +137,9 @@ def lose_what_was_acknowledged(lab: Lab, target: DevCluster, topic: str) -> list
         def said() -> dict[int, int]:
             return {one.partition: one.target_end for one in lab.status(topic)}
 
-        wait_until(lambda: any(said()[index] > ends[index] for index in led), 30.0, what="acknowledgements")
+        # Whoever is stopped may be the active controller. What brokers have forwarded to it, like the question whether
+        # there is an offset map, gets no answer until they give it up, some 15 s at a time.
+        wait_until(lambda: any(said()[index] > ends[index] for index in led), 120.0, what="acknowledgements")
         told = said()
         leader.signal(signal.SIGKILL)
         leader.wait_stopped(10.0)
