@@ -10,11 +10,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 import structlog
 
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.errors import ControlError
+from gateway.fleet.rules.heartbeats import tag_of
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.link_tasks import LinkTask, LinkTasks
 from gateway.operations.offset_translation import OffsetMaps
@@ -33,6 +35,20 @@ _TICK_S = 1.0
 _TOGETHER = 64  # mirrors in one write
 _BACK = "in the failback, where the target is the source and the source the target"
 _log = structlog.get_logger("lockgate.control")
+
+
+class _Failure(NamedTuple):
+    """Of a mirror, not of its topic: one that is repaired right behind it, before a next look, has not failed.
+
+    `tag`: see `tag_of`; '' when no record was known.
+    """
+
+    tag: str
+    error: MirrorError
+    message: str
+
+    def is_of(self, mirror: MirrorRecord) -> bool:
+        return self.tag in ("", tag_of(mirror))
 
 
 class EngineEvents:
@@ -61,7 +77,7 @@ class EngineEvents:
         self._tasks = tasks
         self._clock = clock
         self._refused_since: dict[str, float] = {}
-        self._failed: dict[tuple[str, str], tuple[MirrorError, str]] = {}
+        self._failed: dict[tuple[str, str], _Failure] = {}
         self._readable: dict[tuple[str, str], int] = {}  # to be stored; of which copy: its mirror id
         self._translated = maps.turned_translated
         self._lost: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
@@ -73,8 +89,12 @@ class EngineEvents:
         deleted.subscribe(self._forget)
 
     def partition_failed(self, link: str, topic: str, partition: int, error: MirrorError, message: str) -> None:
-        """The first failure of a topic is its reason."""
-        self._failed.setdefault((link, topic), (error, f"partition {partition}: {message}"))
+        """The first failure of a mirror is its reason."""
+        mirror = self._store.mirrors.get((link, topic))
+        failure = _Failure("" if mirror is None else tag_of(mirror), error, f"partition {partition}: {message}")
+        known = self._failed.get((link, topic))
+        if known is None or known.tag != failure.tag:
+            self._failed[link, topic] = failure
         self._news.set()
 
     def source_available(self, link: str, available: bool, message: str, *, refused: bool = False) -> None:
@@ -200,9 +220,9 @@ class EngineEvents:
     async def _reconcile(self, mirror: MirrorRecord) -> None:
         key = (mirror.link, mirror.mirror_topic)
         failure = self._failed.get(key)
-        if failure is not None and allows(MirrorOperation.FAIL, mirror.state):
-            message = f"{_BACK}: {failure[1]}" if mirror.is_reverse else failure[1]
-            await self._records.change(*key, MirrorOperation.FAIL, error=failure[0], error_message=message)
+        if failure is not None and failure.is_of(mirror) and allows(MirrorOperation.FAIL, mirror.state):
+            message = f"{_BACK}: {failure.message}" if mirror.is_reverse else failure.message
+            await self._records.change(*key, MirrorOperation.FAIL, error=failure.error, error_message=message)
             # Not awaited: the other mirrors' news must not wait until its last appends are answered.
             self._background.spawn(self._measure.stop(mirror), f"stop failed mirror {mirror.mirror_topic}")
             return

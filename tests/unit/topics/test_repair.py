@@ -60,6 +60,25 @@ async def test_what_was_told_before_the_repair_says_nothing_of_it(plane):
     assert plane.state() is MirrorState.ACTIVE
 
 
+@pytest.mark.parametrize("action", [RepairAction.RESUME, RepairAction.RECREATE])
+async def test_a_mirror_that_is_repaired_right_behind_its_failure_has_not_failed(plane, monkeypatch, action):
+    """Before the records were looked at once more, which is once a second."""
+    monkeypatch.setattr("gateway.topics.create._AGAIN_S", 0.01)
+    monkeypatch.setattr("gateway.topics.events.together", lambda pause_s, now: 60.0)
+    await plane.with_mirror()
+    plane.target.existing["orders"].ranges = [(0, 90)] * 3
+    plane.service.events.partition_failed("l", "orders", 1, MirrorError.INTERNAL_ERROR, "once")
+    await wait_until_async(lambda: plane.state() is MirrorState.FAILED)
+    await repair(plane, action)
+    await wait_until_async(lambda: plane.store.mirrors[KEY].created)
+    await plane.service.events.reconcile()
+    assert plane.state() is MirrorState.ACTIVE
+
+    plane.service.events.partition_failed("l", "orders", 2, MirrorError.OFFSET_GAP, "again")
+    await wait_until_async(lambda: plane.state() is MirrorState.FAILED)
+    assert plane.store.mirrors[KEY].error_message == "partition 2: again"
+
+
 async def test_translate_goes_on_without_what_was_deleted(plane):
     await failed(plane, MirrorError.SOURCE_RECORDS_DELETED)
     done = await repair(plane)
