@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 
 import structlog
 
@@ -35,20 +34,6 @@ _TICK_S = 1.0
 _TOGETHER = 64  # mirrors in one write
 _BACK = "in the failback, where the target is the source and the source the target"
 _log = structlog.get_logger("lockgate.control")
-
-
-class _Failure(NamedTuple):
-    """Of a mirror, not of its topic: one that is repaired right behind it, before a next look, has not failed.
-
-    `tag`: see `tag_of`; '' when no record was known.
-    """
-
-    tag: str
-    error: MirrorError
-    message: str
-
-    def is_of(self, mirror: MirrorRecord) -> bool:
-        return self.tag in ("", tag_of(mirror))
 
 
 class EngineEvents:
@@ -77,8 +62,9 @@ class EngineEvents:
         self._tasks = tasks
         self._clock = clock
         self._refused_since: dict[str, float] = {}
-        self._failed: dict[tuple[str, str], _Failure] = {}
-        self._readable: dict[tuple[str, str], int] = {}  # to be stored; of which copy: its mirror id
+        self._of: dict[tuple[str, str], tuple[int, str]] = {}  # what was told is of which mirror: its id, its tag
+        self._failed: dict[tuple[str, str], tuple[MirrorError, str]] = {}
+        self._readable: set[tuple[str, str]] = set()  # to be stored
         self._translated = maps.turned_translated
         self._lost: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
         self._news = asyncio.Event()
@@ -90,11 +76,7 @@ class EngineEvents:
 
     def partition_failed(self, link: str, topic: str, partition: int, error: MirrorError, message: str) -> None:
         """The first failure of a mirror is its reason."""
-        mirror = self._store.mirrors.get((link, topic))
-        failure = _Failure("" if mirror is None else tag_of(mirror), error, f"partition {partition}: {message}")
-        known = self._failed.get((link, topic))
-        if known is None or known.tag != failure.tag:
-            self._failed[link, topic] = failure
+        self._failed.setdefault(self._told_of(link, topic), (error, f"partition {partition}: {message}"))
         self._news.set()
 
     def source_available(self, link: str, available: bool, message: str, *, refused: bool = False) -> None:
@@ -130,22 +112,41 @@ class EngineEvents:
 
     def topic_translated(self, link: str, topic: str, reason: str) -> None:
         """The topic's mode is translate from now on; the first reason is its reason."""
-        self._translated.setdefault((link, topic), reason)
+        self._translated.setdefault(self._told_of(link, topic), reason)
         self._news.set()
 
     def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
         """Deleted on the source before they were mirrored."""
-        self._lost.setdefault((link, topic), []).append((partition, first, following))
+        self._lost.setdefault(self._told_of(link, topic), []).append((partition, first, following))
         self._news.set()
 
     def topic_readable(self, link: str, topic: str) -> None:
         """All partitions are padded."""
-        mirror = self._store.mirrors.get((link, topic))
-        if mirror is None:
+        if (link, topic) not in self._store.mirrors:
             return
-        self._readable[link, topic] = mirror.mirror_id
+        self._readable.add(self._told_of(link, topic))
         self._publisher.make_readable(topic)
         self._news.set()
+
+    def _told_of(self, link: str, topic: str) -> tuple[str, str]:
+        """The key of the mirror that is told of now."""
+        mirror = self._store.mirrors.get((link, topic))
+        if mirror is not None:
+            self._keep_to(mirror)
+        return link, topic
+
+    def _keep_to(self, mirror: MirrorRecord) -> None:
+        """Forget what was told of a mirror that this one has taken the place of.
+
+        One that is repaired has not failed as it had before; and nothing is known yet of a copy that is made anew.
+        """
+        key, now = (mirror.link, mirror.mirror_topic), (mirror.mirror_id, tag_of(mirror))
+        before = self._of.get(key, now)
+        if before[0] != now[0]:
+            self._forget(mirror)
+        elif before != now:
+            self._failed.pop(key, None)
+        self._of[key] = now
 
     async def run(self) -> None:
         """Reconcile at each event, and once a second when the records have changed or something was left undone."""
@@ -196,15 +197,16 @@ class EngineEvents:
     async def _store_readable(self) -> None:
         """Of many mirrors that come to be readable at about the same time in one write; what fails goes one by one.
 
-        What is stored is forgotten, so the next look is at what is news by then; and so is what was told of a copy that
-        another one has taken the place of since, which is not padded yet.
+        What is stored is forgotten, so the next look is at what is news by then.
         """
         olds = []
-        for key, mirror_id in list(self._readable.items()):
+        for key in list(self._readable):
             mirror = self._store.mirrors.get(key)
-            if mirror is None or mirror.readable or mirror.mirror_id != mirror_id:
-                del self._readable[key]
-            elif self._is_all(mirror):
+            if mirror is not None:
+                self._keep_to(mirror)
+            if mirror is None or mirror.readable:
+                self._readable.discard(key)
+            elif key in self._readable and self._is_all(mirror):
                 olds.append(mirror)
         if len(olds) < 2:
             return
@@ -219,10 +221,11 @@ class EngineEvents:
 
     async def _reconcile(self, mirror: MirrorRecord) -> None:
         key = (mirror.link, mirror.mirror_topic)
+        self._keep_to(mirror)
         failure = self._failed.get(key)
-        if failure is not None and failure.is_of(mirror) and allows(MirrorOperation.FAIL, mirror.state):
-            message = f"{_BACK}: {failure.message}" if mirror.is_reverse else failure.message
-            await self._records.change(*key, MirrorOperation.FAIL, error=failure.error, error_message=message)
+        if failure is not None and allows(MirrorOperation.FAIL, mirror.state):
+            message = f"{_BACK}: {failure[1]}" if mirror.is_reverse else failure[1]
+            await self._records.change(*key, MirrorOperation.FAIL, error=failure[0], error_message=message)
             # Not awaited: the other mirrors' news must not wait until its last appends are answered.
             self._background.spawn(self._measure.stop(mirror), f"stop failed mirror {mirror.mirror_topic}")
             return
@@ -235,7 +238,7 @@ class EngineEvents:
             reports = tuple(self._lost[key])
             await self._store.replace(mirror, with_lost(mirror, reports))
             self._lost[key] = self._lost[key][len(reports) :]
-        elif self._readable.get(key) == mirror.mirror_id and not mirror.readable:
+        elif key in self._readable and not mirror.readable:
             await self._store.replace(mirror, replace(mirror, readable=True))
         elif key in self._translated and mirror.mode is MirrorMode.PRESERVE:
             reason = f"offsets are translated: {self._translated[key]}"
@@ -253,8 +256,9 @@ class EngineEvents:
 
     def _forget(self, mirror: MirrorRecord) -> None:
         key = (mirror.link, mirror.mirror_topic)
+        self._of.pop(key, None)
         self._failed.pop(key, None)
-        self._readable.pop(key, None)
+        self._readable.discard(key)
         self._lost.pop(key, None)
         self._translated.pop(key, None)
 

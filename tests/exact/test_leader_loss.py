@@ -137,8 +137,8 @@ def lose_what_was_acknowledged(lab: Lab, target: DevCluster, topic: str) -> list
         def said() -> dict[int, int]:
             return {one.partition: one.target_end for one in lab.status(topic)}
 
-        # Whoever is stopped may be the active controller. What brokers have forwarded to it, like the question whether
-        # there is an offset map, gets no answer until they give it up, some 15 s at a time.
+        # A partition that begins anew asks whether there is an offset map, 15 s at a time: once two such questions got
+        # no answer, of a broker that is stopped, or of one that has forwarded it to a controller that is.
         wait_until(lambda: any(said()[index] > ends[index] for index in led), 120.0, what="acknowledgements")
         told = said()
         leader.signal(signal.SIGKILL)

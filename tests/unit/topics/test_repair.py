@@ -8,7 +8,7 @@ from gateway.errors import BadRequest, Conflict
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.state.mirror_states import WrongState
-from gateway.state.records import GroupRecord, GroupState, MirrorError, MirrorState
+from gateway.state.records import GroupRecord, GroupState, MirrorError, MirrorMode, MirrorState
 from gateway.topics.rules.repair import RepairAction
 from tests.support.control.control_plane import Plane
 from tests.support.control.mirror_records import changed
@@ -108,6 +108,19 @@ async def test_recreate(plane, monkeypatch):
     assert done.mirror_id > before.mirror_id
     assert (done.failback.epoch, done.cutover.pause_epoch) == (2, 7)
     await wait_until_async(lambda: plane.engine.running.get(KEY) == done)
+
+
+async def test_a_copy_created_anew_is_not_translated_by_what_was_told_of_the_one_before(plane, monkeypatch):
+    monkeypatch.setattr("gateway.topics.create._AGAIN_S", 0.01)
+    await plane.with_mirror()
+    plane.service.events.topic_translated(*KEY, "gaps")
+    await wait_until_async(lambda: plane.store.mirrors[KEY].mode is MirrorMode.TRANSLATE)
+    plane.service.events.partition_failed(*KEY, 1, MirrorError.TARGET_DIVERGED, "once")
+    await wait_until_async(lambda: plane.state() is MirrorState.FAILED)
+    await repair(plane, RepairAction.RECREATE)
+    await wait_until_async(lambda: plane.store.mirrors[KEY].created)
+    await plane.service.events.reconcile()
+    assert plane.store.mirrors[KEY].mode is MirrorMode.PRESERVE
 
 
 async def test_a_copy_created_anew_is_not_readable_by_what_was_told_of_the_one_before(plane, monkeypatch):
