@@ -25,6 +25,7 @@ class LeaseGuard:
     lease: this gateway's; `clock` is the one it is counted by.
     sources: the clusters that clients' writes are forwarded to.
     drop_appends: closes the connections that the mirror appends by.
+    drop_writes: closes the connections to the target that clients' writes may still wait in.
     """
 
     def __init__(
@@ -33,11 +34,13 @@ class LeaseGuard:
         clock: Callable[[], float],
         sources: Callable[[], Iterable[Cluster]],
         drop_appends: Callable[[str], None],
+        drop_writes: Callable[[], None],
     ) -> None:
         self._lease = lease
         self._clock = clock
         self._sources = sources
         self._drop_appends = drop_appends
+        self._drop_writes = drop_writes
         self._was = False  # valid when it was looked at last
 
     def valid(self) -> bool:
@@ -49,10 +52,11 @@ class LeaseGuard:
         while True:
             left = self._lease.left_s(self._clock())
             if self._was and not left:
-                _log.error("the write lease is over: nothing is written to sources until the fleet is heard again")
+                _log.error("the write lease is over: mirrored topics are not written until the fleet is heard again")
                 for cluster in self._sources():
                     cluster.drop(_LANES, _OVER)
                 self._drop_appends(_OVER)
+                self._drop_writes()
             elif left and not self._was:
                 _log.info("the write lease is valid", left_s=round(left, 1))
             self._was = left > 0

@@ -146,7 +146,8 @@ class Gateway:
         self._closers.push_async_callback(self._peering.engine.close)
         self._closers.push_async_callback(self._peering.close)
         self._closers.push_async_callback(self._leave_term)
-        await self._peering.open(self._data.forwarder, self._lead, self._follow)
+        data = self._data
+        await self._peering.open(data.forwarder, data.sessions.lease_over, self._lead, self._follow)
         self._publisher.refresh()
         self._background.spawn(kept_running(self._data.expiry.run, "identity expiry"), "identity expiry")
         await self._data.listeners.start()

@@ -135,8 +135,17 @@ class Peering:
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
-    async def open(self, in_flight: InFlight, lead: Callable[[Term], Any], follow: Callable[[], Any]) -> None:
-        """Find a place in the fleet; the group goes on in the background. Raises OSError, NetError, StoreError."""
+    async def open(
+        self,
+        in_flight: InFlight,
+        drop_writes: Callable[[], None],
+        lead: Callable[[Term], Any],
+        follow: Callable[[], Any],
+    ) -> None:
+        """Find a place in the fleet; the group goes on in the background. Raises OSError, NetError, StoreError.
+
+        `drop_writes`: see `LeaseGuard`.
+        """
         shared, fleet = self._shared, self._settings.fleet
         bind, told = peer_hosts(self._settings)
         port = await self.peers.listen(bind, fleet.peer_port)
@@ -167,7 +176,7 @@ class Peering:
         )
         self.fleet = Fleet(me, shared.store, self._group, self.peers, hooks, self._host)
         self._guard = LeaseGuard(
-            self.fleet.lease, self._host.boot, shared.sources.clusters.values, self.engine.drop_appends
+            self.fleet.lease, self._host.boot, shared.sources.clusters.values, self.engine.drop_appends, drop_writes
         )
         self._records_changed()
         shared.store.subscribe(self._records_changed)

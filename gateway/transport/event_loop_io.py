@@ -52,16 +52,28 @@ class Dirty(Protocol):
     def flush(self) -> None:
         """Write it."""
 
+    def discard(self) -> None:
+        """Write none of it, and close: it may not be sent any more."""
+
 
 class EventLoopIO:
     """What all wires of one event loop share: the receive buffer, pipes, and writes that are collected.
 
     Between `collect` and `flush` nothing is written: a burst of answers to one peer leaves in one go.
+
+    What was collected under a lease (`fleet/rules/leases.py`) leaves under it too: the process may have been stopped
+    in between, and what it wrote then by its old routes would be in nobody's account.
+
+    Attributes:
+        lease_valid: asked by `may_write`, and once more before anything leaves that was written on its word.
+        under_lease: there is such among what was collected last.
     """
 
-    __slots__ = ("buffer", "collecting", "dirty", "loop", "pipes", "view")
+    __slots__ = ("buffer", "collecting", "dirty", "lease_valid", "loop", "pipes", "under_lease", "view")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, lease_valid: Callable[[], bool] = lambda: True) -> None:
+        self.lease_valid = lease_valid
+        self.under_lease = False
         self.loop = loop
         self.buffer = bytearray(READ_BYTES)
         self.view = memoryview(self.buffer)
@@ -69,19 +81,31 @@ class EventLoopIO:
         self.collecting = False
         self.dirty: list[Dirty] = []
 
+    def may_write(self) -> bool:
+        """May what a write pause concerns be written now? What is collected then leaves only if it still may."""
+        valid = self.lease_valid()
+        if valid:
+            self.under_lease = True
+        return valid
+
     def collect(self) -> None:
         """Collect what is written, until `flush`."""
-        self.collecting = True
+        if not self.collecting:
+            self.collecting, self.under_lease = True, False
 
     def collect_until(self, later: Callable[[Callable[[], None]], None]) -> None:
         """Collect what is written until `later` calls what it is given; nothing, where somebody else flushes."""
         if not self.collecting:
-            self.collecting = True
+            self.collect()
             later(self.flush)
 
     def flush(self) -> None:
-        """Write what was collected, each wire's in one go."""
+        """Write what was collected, each wire's in one go; nothing, when it was under a lease that is over."""
         self.collecting = False
         dirty, self.dirty = self.dirty, []
+        if self.under_lease and not self.lease_valid():
+            for wire in dirty:
+                wire.discard()
+            return
         for wire in dirty:
             wire.flush()

@@ -35,6 +35,7 @@ class SendBuffer(ABC):
         "_receiver",
         "_socket",
         "_timer",
+        "_under_lease",
     )
 
     def __init__(self, sock: socket.socket, receiver: Receiver, event_loop_io: EventLoopIO) -> None:
@@ -49,6 +50,7 @@ class SendBuffer(ABC):
         self._pipe_bytes = 0
         self._full = False
         self._closing = False
+        self._under_lease = False  # some of what waits for the socket was written under a lease
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -109,6 +111,7 @@ class SendBuffer(ABC):
             sent = 0
             self._out.append(rest)
             self._out_bytes += len(rest)
+        self._under_lease = self._under_lease or self._event_loop_io.under_lease
         self._wait()
 
     def _write_pipe(self, pipe: Pipe, count: int) -> None:
@@ -151,6 +154,9 @@ class SendBuffer(ABC):
             self._receiver.pause_writing()
 
     def _writable(self) -> None:
+        if self._under_lease and not self._event_loop_io.lease_valid():
+            self.discard()
+            return
         try:
             if not self._empty_pipe():
                 return
@@ -167,11 +173,16 @@ class SendBuffer(ABC):
             self._broken(exc)
             return
         self._event_loop_io.loop.remove_writer(self._fd)
+        self._under_lease = False
         if self._closing:
             self._end()
         elif self._full:
             self._full = False
             self._receiver.resume_writing()
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Write nothing more, close at once, and have the receiver told of it later."""
 
     @abstractmethod
     def _lost(self, exc: Exception | None) -> None:

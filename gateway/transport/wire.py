@@ -159,6 +159,11 @@ class Wire(SendBuffer):
             forget_unsent(self._socket)
         self._end()
 
+    def discard(self) -> None:
+        """See `SendBuffer.discard`."""
+        self.take_back()
+        self._event_loop_io.loop.call_soon(self._lost, ConnectionAbortedError("the write lease is over"))
+
     def _lost(self, exc: Exception | None) -> None:
         self._unregister()
         self._receiver.connection_lost(exc)

@@ -95,6 +95,11 @@ class PipelinedConnection(asyncio.BufferedProtocol):
             return
         self._transport.write(b"".join(pieces))
 
+    def discard(self) -> None:
+        """Close, without what was collected."""
+        self._collected = None
+        self.close("what was to be sent may not be any more: the write lease is over")
+
     def send_now(
         self,
         key: int,

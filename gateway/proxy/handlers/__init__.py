@@ -83,6 +83,7 @@ def install(
         progress=progress,
         transactions=transactions,
         on_forwarded=on_forwarded,
+        may_write=sessions.wires.may_write,
         lease_valid=sessions.lease_valid,
         clock=sessions.clock,
         quotas=sessions.quotas,

@@ -100,7 +100,7 @@ class ProduceHandler:
             write = self._find_write(session, exchange, view, parts)
             if write is None:
                 return
-        plan = plan_produce(parts, self._routing.current, self._leader_of, self._writes.lease_valid, write)
+        plan = plan_produce(parts, self._routing.current, self._leader_of, self._writes.may_write, write)
         if plan.paused is not None:
             self._hold(session, exchange, view, parts, plan.paused)
         elif plan.unleased:

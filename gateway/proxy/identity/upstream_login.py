@@ -30,6 +30,9 @@ _ids = itertools.count(1 << 30)
 class Broker(Protocol):
     """The connection to it; see `session.Connected`."""
 
+    @property
+    def waiting(self) -> bool: ...  # noqa: D102
+
     def write(self, data: Buffer) -> None: ...  # noqa: D102
 
     def writelines(self, pieces: Sequence[Buffer]) -> None: ...  # noqa: D102
@@ -77,6 +80,10 @@ class _Alone:
         if not self._begun and self._session.at_boundary and not self._session.closed:
             self._begun = True
             self._begin()
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._kept) or self.broker.waiting
 
     def write(self, data: Buffer) -> None:
         self.writelines((data,))

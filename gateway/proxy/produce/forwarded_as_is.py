@@ -62,7 +62,7 @@ class ForwardsAsIs:
         if route is None or not route.is_plain or is_own(topic):
             return False
         source = writes.sources.get(route.link)
-        if source is None or route.pause.goes(writes.lease_valid()) is not _FORWARD:
+        if source is None or route.pause.goes(writes.may_write()) is not _FORWARD:
             return False
         leader = source.leader(topic, parts[0].partition) if len(parts) == 1 else _leader_of_all(source, parts)
         if leader is None:

@@ -52,7 +52,8 @@ class SourceWrites:
     """What forwarding needs, built once.
 
     `sources`: by link. `on_forwarded`: (mirror topic, partition, base offset, records) committed by the source.
-    `lease_valid`: may an answer be passed on now? See `fleet/rules/leases.py`. `clock`: monotonic seconds.
+    `may_write`, `lease_valid`: may a write be sent, its answer be passed on now? See `fleet/rules/leases.py`; a write
+    leaves only if it still may. `clock`: monotonic seconds.
     `quotas`: of writes to sources. `unanswered`: told of what was under way when its connection broke.
     """
 
@@ -61,6 +62,7 @@ class SourceWrites:
     progress: MirrorProgress
     transactions: Transactions
     on_forwarded: Callable[[str, int, int, int], None]
+    may_write: Callable[[], bool]
     lease_valid: Callable[[], bool]
     clock: Callable[[], float]
     quotas: WriteQuotas

@@ -44,10 +44,10 @@ def plan_produce(
     parts: Sequence[Part],
     routing: Routing,
     leader_of: LeaderOf,
-    lease_valid: Callable[[], bool],
+    may_write: Callable[[], bool],
     write: TransactionalWrite | None = None,
 ) -> ProducePlan:
-    """Sort the parts by destination; `lease_valid` is asked once, if a topic that is or was mirrored is among them.
+    """Sort the parts by destination; `may_write` is asked once, if a topic that is or was mirrored is among them.
 
     A pause holds the request whole, so that a producer's order over its partitions stays as it was sent; but not a
     `write` of a transaction that was open before: the pause waits for its end.
@@ -61,7 +61,7 @@ def plan_produce(
             plan.target.append(part)
             continue
         if leased is None:
-            leased = lease_valid()
+            leased = may_write()
         goes = route.pause.goes(leased)
         if goes is not _FORWARD:
             if goes is None:

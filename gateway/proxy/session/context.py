@@ -50,7 +50,7 @@ class Sessions:
         self.routing = routing
         self.clock = clock
         self.loop = loop
-        self.wires = EventLoopIO(loop)
+        self.wires = EventLoopIO(loop, lease_valid)
         self.max_request_bytes = max_request_bytes
         self.asks_login = asks_login
         self.lease_valid = lease_valid
@@ -71,10 +71,14 @@ class Sessions:
         self.tasks: set[asyncio.Task[None]] = set()
 
     def passes_writes(self) -> bool:
-        """Whether a Produce that nobody looked into may be passed on to the target, and its answer to the client.
+        """Whether a Produce that nobody looked into may be passed on to the target.
 
         It may concern a topic that is or was mirrored, and those are written under the lease alone.
         """
+        return not self.routing.current.topics or self.wires.may_write()
+
+    def passes_answers(self) -> bool:
+        """Whether the answer to such a Produce may be passed on to the client."""
         return not self.routing.current.topics or self.lease_valid()
 
     def session_opened(self, session: ProxySession) -> None:
@@ -90,6 +94,11 @@ class Sessions:
             self.no_sessions.set()
         cause = reason.split(":", 1)[0]
         self.stats.closed[cause] = self.stats.closed.get(cause, 0) + 1
+
+    def lease_over(self) -> None:
+        """What the target may not have yet, it is not sent any more; its answer would go to nobody."""
+        for session in tuple(self.open):
+            session.lease_over()
 
     def spawn(self, work: asyncio.Task[None]) -> None:
         """Keep a reference to a background task until it ends."""

@@ -61,7 +61,7 @@ class FromBroker(Session):
             return False
         if queue[0] is not exchange or self._draining:
             return False
-        if exchange.api_key == _PRODUCE and not self.context.passes_writes():
+        if exchange.api_key == _PRODUCE and not self.context.passes_answers():
             return False
         if self.context.watch is not None:
             self.context.watch.look(self.client_id, exchange, data)
@@ -85,7 +85,7 @@ class FromBroker(Session):
         if exchange.correlation_id != correlation_id:
             raise StreamError(f"correlation id {correlation_id} where {exchange.correlation_id} was due")
         self._current = exchange
-        if exchange.api_key == _PRODUCE and exchange.transform is None and not self.context.passes_writes():
+        if exchange.api_key == _PRODUCE and exchange.transform is None and not self.context.passes_answers():
             exchange.transform = self._too_late
         collects = exchange.transform is not None or not self._sequencer.is_head(exchange)
         self._unwatched = not collects and self.context.watch is not None

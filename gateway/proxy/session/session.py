@@ -97,7 +97,10 @@ class SessionContext(Protocol):
     watch: WatchesAnswers | None
 
     def passes_writes(self) -> bool:
-        """Whether a Produce that nobody looked into may be passed on to the target, and its answer to the client."""
+        """Whether a Produce that nobody looked into may be passed on to the target."""
+
+    def passes_answers(self) -> bool:
+        """Whether the answer to such a Produce may be passed on to the client."""
 
     def session_closed(self, session: Session, reason: str) -> None:
         """A client's connection ended."""
@@ -108,6 +111,10 @@ class SessionContext(Protocol):
 
 class Connected(Protocol):
     """A connection to write to: a `Wire`, or a transport in its guise. What is given to write may change after."""
+
+    @property
+    def waiting(self) -> bool:
+        """Something waits until the socket takes more."""
 
     def write(self, data: Buffer) -> None:
         """Write."""
@@ -409,6 +416,15 @@ class Session(ABC):
             callback()
         self.on_close.clear()
         self.context.session_closed(self, reason)
+
+    def lease_over(self) -> None:
+        """Close if the target may not have all that was written under the lease: the rest never comes to it."""
+        upstream = self._upstream
+        if upstream is None or self.closed:
+            return
+        if upstream.waiting or any(exchange.api_key == ApiKey.PRODUCE for exchange in self._expected):
+            upstream.take_back()
+            self.close(LEASE_OVER)
 
     def drain(self, reason: str = "shutdown") -> None:
         """Take no further request; close once all that were taken are answered."""

@@ -115,6 +115,11 @@ class TransportWire:
         self.pause_reading = transport.pause_reading
         self.resume_reading = transport.resume_reading
 
+    @property
+    def waiting(self) -> bool:
+        """Something waits until the socket takes more."""
+        return self._transport.get_write_buffer_size() > 0
+
     def write(self, data: Buffer) -> None:
         """Write, from a copy unless `data` cannot change."""
         self._transport.write(data if isinstance(data, bytes) else bytes(data))

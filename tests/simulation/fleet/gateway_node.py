@@ -46,6 +46,10 @@ class NotServing(Exception):
     """The gateway could not start, does not run, or ended while it was asked."""
 
 
+class Killed(NotServing):
+    """Somebody killed it while it started."""
+
+
 class GatewayNode:
     """One gateway's name and machine, over all its lives.
 
@@ -123,7 +127,7 @@ class GatewayNode:
         self.loop.kill(self.node)
         for asked in tuple(self.asking):
             if not asked.done():
-                asked.set_exception(NotServing(f"{self.name} was killed"))
+                asked.set_exception(Killed(f"{self.name} was killed"))
 
     def pause(self) -> None:
         """SIGSTOP."""

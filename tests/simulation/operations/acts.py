@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gateway.state.records import MirrorState
+from tests.simulation.fleet.gateway_node import Killed
 from tests.simulation.kafka.acls import Acl
 from tests.simulation.operations.as_one import AsOneActs
 from tests.simulation.operations.joined import JoinedActs
@@ -224,7 +226,8 @@ class Acts:
             if gateway.runs:
                 await gateway.stop()
             if not gateway.runs:
-                await gateway.start()
+                with suppress(Killed):  # whoever killed it starts it again
+                    await gateway.start()
 
     async def _led(self) -> None:
         """One gateway leads, or none does for so long that nobody would wait."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -37,7 +37,7 @@ class Wire:
     def __init__(self) -> None:
         self.written = bytearray()
         self.reading = True
-        self.closed = self.taken_back = False
+        self.closed = self.taken_back = self.waiting = False
 
     def write(self, data: bytes) -> None:
         self.written += data
@@ -261,6 +261,10 @@ class Conversation:
         self.session.certificate_principal = certificate
         self.session.client_connected(cast("Any", self.client), "10.0.0.7")
         self.session.upstream_connected(cast("Any", self.broker))
+
+    def lease(self, valid: Callable[[], bool]) -> None:
+        """Exchange the write lease; `install` behind it."""
+        self.context.lease_valid = self.context.wires.lease_valid = valid
 
     def install(self, *, groupless_allowed: bool = True, transactions: Transactions | None = None) -> None:
         """Give the sessions their handlers: once more after the lease was exchanged."""

@@ -21,8 +21,8 @@ class FakeCluster:
 
 
 async def test_when_the_lease_ends_its_connections_are_closed_once() -> None:
-    now, lease, source, appends = [100.0], WriteLease(10.0), FakeCluster(), list[str]()
-    guard = LeaseGuard(lease, lambda: now[0], lambda: [cast("Any", source)], appends.append)
+    now, lease, source, appends, writes = [100.0], WriteLease(10.0), FakeCluster(), list[str](), list[int]()
+    guard = LeaseGuard(lease, lambda: now[0], lambda: [cast("Any", source)], appends.append, lambda: writes.append(1))
     running = asyncio.create_task(guard.run())
     try:
         assert not guard.valid()
@@ -33,6 +33,7 @@ async def test_when_the_lease_ends_its_connections_are_closed_once() -> None:
         assert not guard.valid()  # at once, whoever looks first
         await wait_until_async(lambda: appends, 5.0)
         assert source.dropped == [("produce", "transactions")]
+        assert writes == [1]
         lease.renewed(110.0)
         await wait_until_async(lambda: guard._was, 5.0)
         assert len(appends) == 1

@@ -65,6 +65,7 @@ def build(monkeypatch: pytest.MonkeyPatch, trace: list[str], term: Term | None) 
         )
         made._data = SimpleNamespace(
             forwarder=None,
+            sessions=SimpleNamespace(lease_over=None),
             listeners=Part("listeners", trace),
             tokens=Part("tokens", trace),
             expiry=SimpleNamespace(run=asyncio.Event().wait),

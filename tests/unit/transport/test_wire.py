@@ -258,6 +258,62 @@ async def test_what_is_taken_back_never_arrives() -> None:
     event_loop_io.pipes.close()
 
 
+@pytest.mark.parametrize("lapses", [True, False])
+async def test_what_waits_under_a_lease_leaves_only_while_it_is_valid(lapses: bool) -> None:
+    pair, valid = Pair([2**40]), [True]
+    event_loop_io, wire = pair.event_loop_io, pair.there.other
+    event_loop_io.lease_valid = lambda: valid[0]
+    event_loop_io.collect()
+    assert event_loop_io.may_write()
+    wire.write(bytes(8_000_000))
+    event_loop_io.flush()
+    assert wire.waiting
+    event_loop_io.collect()  # what comes later is under none
+    event_loop_io.flush()
+    valid[0] = not lapses  # the process was stopped, and goes on
+    count = await asyncio.to_thread(read_all, pair.right, 8_000_000)
+    assert (count < 8_000_000) is lapses
+    await wait_until_async(lambda: bool(pair.back.ended) is lapses)
+    pair.close()
+
+
+@pytest.mark.parametrize("lapses", [True, False])
+async def test_a_burst_under_a_lease_leaves_only_while_it_is_valid(lapses: bool) -> None:
+    pair, valid = Pair([2**40]), [True]
+    event_loop_io, wire = pair.event_loop_io, pair.there.other
+    event_loop_io.lease_valid = lambda: valid[0]
+    event_loop_io.collect()
+    assert event_loop_io.may_write()
+    wire.write(b"late")
+    event_loop_io.collect()  # a burst within the burst
+    valid[0] = not lapses  # the process was stopped, and goes on
+    event_loop_io.flush()
+    wire.write(b"r")  # whoever does not know it yet
+    assert await asyncio.to_thread(read_all, pair.right, 5) == (0 if lapses else 5)
+    await wait_until_async(lambda: bool(pair.back.ended) is lapses)
+    pair.close()
+
+
+async def test_a_burst_under_no_lease_leaves() -> None:
+    pair = Pair([2**40])
+    event_loop_io = pair.event_loop_io
+    event_loop_io.lease_valid = lambda: False
+    event_loop_io.collect()
+    assert not event_loop_io.may_write()
+    pair.there.other.write(b"refused")
+    event_loop_io.flush()
+    assert await asyncio.to_thread(read_all, pair.right, 7) == 7
+    pair.close()
+
+
+def read_all(sock: socket.socket, most: int) -> int:
+    """How many bytes come, `most` of them at the most."""
+    count = 0
+    while count < most and (data := sock.recv(most - count)):
+        count += len(data)
+    return count
+
+
 def drain(peer: socket.socket) -> None:
     """Read to the end."""
     while peer.recv(1_000_000):

@@ -431,6 +431,23 @@ async def test_small_requests_that_are_collected_leave_in_one_go_and_all_in_orde
     connection.close()
 
 
+async def test_what_is_collected_under_a_lease_does_not_leave_after_its_end() -> None:
+    connection, transport = Connection("h", 1, quick("h:1"), asyncio.get_running_loop()), MagicMock()
+    connection.connection_made(transport)
+    valid, told = [True], list[memoryview | None]()
+    event_loop_io = EventLoopIO(asyncio.get_running_loop(), lambda: valid[0])
+    event_loop_io.collect()
+    assert event_loop_io.may_write()
+    connection.collect_in(event_loop_io)
+    connection.send(METADATA, 8, (b"late",), told.append)
+    valid[0] = False
+    event_loop_io.flush()
+    assert told == [None]
+    assert "lease" in connection.close_reason
+    assert not transport.write.called
+    assert not transport.writelines.called
+
+
 async def test_what_is_collected_does_not_leave_after_the_connection_was_closed() -> None:
     connection, transport = Connection("h", 1, quick("h:1"), asyncio.get_running_loop()), MagicMock()
     connection.connection_made(transport)

@@ -120,7 +120,7 @@ class Story:
         self.ack = self.random.choice((Ack.SOURCE, Ack.SOURCE, Ack.BOTH))
         self.talk = forwarding()
         self.lease = True
-        self.talk.context.lease_valid = lambda: self.lease
+        self.talk.lease(lambda: self.lease)
         self.talk.install()
         self.numbers = iter(range(1, 1000))
         self.routes()

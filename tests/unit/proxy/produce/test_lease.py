@@ -43,7 +43,7 @@ def lease() -> Lease:
 
 @pytest.fixture
 async def leased(talk: Conversation, lease: Lease) -> Conversation:
-    talk.context.lease_valid = lease
+    talk.lease(lease)
     talk.install()
     for topic in ("mirrored", "back"):
         talk.session.authorized[topic] = (talk.clock(), True)
@@ -102,7 +102,7 @@ async def test_and_are_refused_after_its_end(leased: Conversation, lease: Lease)
 
 
 async def test_what_was_passed_on_before_it_was_counted_is_not_acknowledged(talk: Conversation, lease: Lease) -> None:
-    talk.context.lease_valid = lease
+    talk.lease(lease)
     talk.install()
     talk.says(produce(1, ("back", 0)))
     talk.broker.take()
@@ -227,3 +227,35 @@ async def test_requests_of_transactions_are_neither_sent_nor_answered_without_it
     cluster.answer.set_result("ended")
     with pytest.raises(Lost):
         await sent
+
+
+@pytest.mark.parametrize("topics", [("mirrored",), ("back",), ("mirrored", "back"), ("plain", "mirrored")])
+async def test_what_it_was_asked_for_leaves_under_it(leased: Conversation, topics: tuple[str, ...]) -> None:
+    under_lease: list[bool] = []
+
+    class Written:
+        def flush(self) -> None:
+            under_lease.append(leased.context.wires.under_lease)
+
+    leased.context.wires.dirty.append(cast("Any", Written()))
+    leased.says(produce(1, *((topic, 0) for topic in topics)))
+    assert under_lease == [True]
+
+
+async def test_at_its_end_what_the_target_may_not_have_is_taken_back(leased: Conversation, lease: Lease) -> None:
+    before = await unknown(leased, "back")
+    leased.says(produce(1, ("back", 0)))
+    lease.over = True
+    leased.context.lease_over()
+    assert leased.broker.taken_back
+    assert leased.session.closed
+    assert await unknown(leased, "back") == before + 1
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_at_its_end_a_connection_without_writes_goes_on(leased: Conversation, lease: Lease, waits: bool) -> None:
+    leased.says(frame_request(int(ApiKey.API_VERSIONS), 0, 1, "me", b""))
+    leased.broker.waiting = waits  # a Produce with acks=0, say
+    lease.over = True
+    leased.context.lease_over()
+    assert leased.session.closed is leased.broker.taken_back is waits

@@ -54,7 +54,7 @@ class Talk:
     def __init__(self, talk: Conversation) -> None:
         self.talk, self.lab, self.lease = talk, Lab(), Lease()
         self.lease.over = True
-        talk.context.lease_valid = self.lease
+        talk.lease(self.lease)
         talk.install(transactions=self.lab.transactions)
         talk.context.routing.publish(routing_of({"a": route("a", WritePhase.SWITCHED, counted=True)}))
         self.lab.kept()
