@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from tests.support.gateways import stopped_sending
 from tests.support.gateways.fleet import GatewayFleet, go_on, pause
 from tests.support.waiting import wait_until
 
@@ -83,19 +85,29 @@ def test_a_gateway_that_is_stopped_for_a_while_acknowledges_nothing_behind_the_w
 
 
 @pytest.mark.parametrize("fleet", [SHORT], indirect=True)
+@pytest.mark.parametrize("while_sending", [False, True])
 def test_a_gateway_that_is_stopped_while_a_topic_fails_back_does_not_write_it_by_its_old_routes(
-    fleet: GatewayFleet,
+    fleet: GatewayFleet, tmp_path: Path, while_sending: bool
 ) -> None:
     leader = fleet.leader()
     (other,) = fleet.others(leader)
-    name = fleet.name_of(other)
+    name, now = fleet.name_of(other), tmp_path / "now"
+    if while_sending:
+        assert other.stop() == 0
+        other.program = stopped_sending.program(now)
+        other.start()
+        fleet.wait_together()
     with fleet.writer(other) as writer:
         writer.wait_for_acks(300)
         fleet.operate(leader, "promote")
         fleet.wait_for("STOPPED", leader)
         writer.wait_for_acks(300)
-        pause(other)  # while the producer goes on writing to its socket
+        if while_sending:
+            now.touch()
+        else:
+            pause(other)  # while the producer goes on writing to its socket
         wait_until(lambda: fleet.known(leader).get(name, {}).get("state") == "lost", 30.0, what="that it is lost")
+        assert not now.exists()
         wait_until(lambda: fleet.is_lease_over(leader, name), 30.0, what="the end of its lease")
         fleet.operate(leader, "reverse-and-start-mirror")
         fleet.wait_for("ACTIVE", leader)
