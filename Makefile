@@ -74,7 +74,7 @@ demo-app: need-demo venv brokers ## Move four applications as sets from one file
 test: need-test venv brokers toxiproxy ## Run every test but those of the next ten (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \
 		--ignore=tests/pages --ignore=tests/console --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration \
-		--ignore=tests/integration/mirror --ignore=tests/integration/promote $(PYTEST_ARGS)
+		--ignore=tests/integration/mirror --ignore=tests/integration/promote --ignore=tests/model/test_widest.py $(PYTEST_ARGS)
 
 .PHONY: test-bench
 test-bench: need-test venv brokers ## Run every load of the bench in small
@@ -90,7 +90,7 @@ test-console: need-pages venv brokers ## Run the tests of the web console: in a 
 
 .PHONY: test-exact
 test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exactness: every kind of topic and client
-	@$(PYTEST) tests/exact tests/integration/mirror tests/integration/promote $(PYTEST_ARGS)
+	@$(PYTEST) tests/exact tests/integration/mirror tests/integration/promote tests/model/test_widest.py $(PYTEST_ARGS)
 
 .PHONY: test-links
 test-links: need-test venv brokers toxiproxy ## Run the tests of links: their life, their mirrors, topologies
