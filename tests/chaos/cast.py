@@ -118,7 +118,7 @@ class Cast:
     @property
     def hung(self) -> list[str]:
         """Clients whose library came to nothing, and lives of producers that did."""
-        return [*(one.name for one in self.hung_for.values()), *(life for one in self.producers for life in one.hung)]
+        return [*(one.name for one in self.hung_for.values()), *(life for one in self.everybody for life in one.hung)]
 
     @property
     def readers(self) -> list[Reader]:
