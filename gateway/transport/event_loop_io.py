@@ -47,7 +47,9 @@ class Opaque(Protocol):
 
 
 class Dirty(Protocol):
-    """Has something to write."""
+    """Has something to write. `to_broker`: what a lease allows to be written goes here."""
+
+    to_broker: bool
 
     def flush(self) -> None:
         """Write it."""
@@ -100,12 +102,12 @@ class EventLoopIO:
             later(self.flush)
 
     def flush(self) -> None:
-        """Write what was collected, each wire's in one go; nothing, when it was under a lease that is over."""
+        """Write what was collected, each wire's in one go; nothing to brokers, if it was under a lease that is over."""
         self.collecting = False
         dirty, self.dirty = self.dirty, []
-        if self.under_lease and not self.lease_valid():
-            for wire in dirty:
-                wire.discard()
-            return
+        over = self.under_lease and not self.lease_valid()
         for wire in dirty:
-            wire.flush()
+            if over and wire.to_broker:
+                wire.discard()
+            else:
+                wire.flush()

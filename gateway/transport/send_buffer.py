@@ -36,9 +36,13 @@ class SendBuffer(ABC):
         "_socket",
         "_timer",
         "_under_lease",
+        "to_broker",
     )
 
-    def __init__(self, sock: socket.socket, receiver: Receiver, event_loop_io: EventLoopIO) -> None:
+    def __init__(
+        self, sock: socket.socket, receiver: Receiver, event_loop_io: EventLoopIO, *, to_broker: bool = False
+    ) -> None:
+        self.to_broker = to_broker
         self._socket = sock
         self._fd = sock.fileno()
         self._receiver = receiver
@@ -111,7 +115,7 @@ class SendBuffer(ABC):
             sent = 0
             self._out.append(rest)
             self._out_bytes += len(rest)
-        self._under_lease = self._under_lease or self._event_loop_io.under_lease
+        self._under_lease = self._under_lease or (self.to_broker and self._event_loop_io.under_lease)
         self._wait()
 
     def _write_pipe(self, pipe: Pipe, count: int) -> None:

@@ -28,12 +28,14 @@ _FLUSH_S: Final = 10.0  # how long a closed wire may take to write what it still
 
 
 class Wire(SendBuffer):
-    """One connected, non-blocking socket. Reading starts with `start`."""
+    """One connected, non-blocking socket. Reading starts with `start`. `to_broker`: see `Dirty`."""
 
     __slots__ = ("_large", "_paused", "_receive", "_registered", "_stream", "_to")
 
-    def __init__(self, sock: socket.socket, receiver: Receiver, event_loop_io: EventLoopIO) -> None:
-        super().__init__(sock, receiver, event_loop_io)
+    def __init__(
+        self, sock: socket.socket, receiver: Receiver, event_loop_io: EventLoopIO, *, to_broker: bool = False
+    ) -> None:
+        super().__init__(sock, receiver, event_loop_io, to_broker=to_broker)
         self._receive: Callable[[memoryview], None] = receiver.data_received
         self._stream: Opaque | None = None
         self._to: Wire | None = None

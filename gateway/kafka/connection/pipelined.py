@@ -38,6 +38,8 @@ class PipelinedConnection(asyncio.BufferedProtocol):
         in_burst: several responses have come with the one that is told of now.
     """
 
+    to_broker = True
+
     def __init__(self, host: str, port: int, config: ClusterConfig, loop: asyncio.AbstractEventLoop) -> None:
         self.host, self.port = host, port
         self.on_closed: list[Callable[[Self], None]] = []

@@ -84,7 +84,7 @@ class UpstreamSide(asyncio.Protocol):
 
     def connected(self, sock: socket.socket) -> None:
         """A plain connection."""
-        wire = Wire(sock, self, self._session.context.wires)
+        wire = Wire(sock, self, self._session.context.wires, to_broker=True)
         wire.start()
         self._session.upstream_connected(wire)
 

@@ -20,11 +20,11 @@ def main(once: str) -> None:
 
     flush = EventLoopIO.flush
 
-    def stopped_before(wires: EventLoopIO) -> None:
-        if wires.dirty and wires.under_lease and os.path.exists(once):  # noqa: PTH110 - for each burst of the gateway
+    def stopped_before(self: EventLoopIO) -> None:
+        if self.dirty and self.under_lease and os.path.exists(once):  # noqa: PTH110 - for each burst of the gateway
             os.unlink(once)  # noqa: PTH108
             os.kill(os.getpid(), signal.SIGSTOP)
-        flush(wires)
+        flush(self)
 
     EventLoopIO.flush = stopped_before  # type: ignore[method-assign]
     run()

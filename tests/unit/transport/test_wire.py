@@ -80,7 +80,7 @@ class Pair:
             one.setblocking(False)
         self.there, self.back = Relay(Frames(sizes)), Relay(Frames([2**40]))
         a = self.there.wire = self.back.other = Wire(inner_left, self.there, event_loop_io)
-        b = self.back.wire = self.there.other = Wire(inner_right, self.back, event_loop_io)
+        b = self.back.wire = self.there.other = Wire(inner_right, self.back, event_loop_io, to_broker=True)
         a.splice_to(b, self.there.frames)
         a.start()
         b.start()
@@ -291,6 +291,20 @@ async def test_a_burst_under_a_lease_leaves_only_while_it_is_valid(lapses: bool)
     wire.write(b"r")  # whoever does not know it yet
     assert await asyncio.to_thread(read_all, pair.right, 5) == (0 if lapses else 5)
     await wait_until_async(lambda: bool(pair.back.ended) is lapses)
+    pair.close()
+
+
+async def test_answers_leave_whatever_became_of_the_lease() -> None:
+    pair, valid = Pair([2**40]), [True]
+    event_loop_io, wire = pair.event_loop_io, pair.there.wire  # which leads to the client
+    event_loop_io.lease_valid = lambda: valid[0]
+    event_loop_io.collect()
+    assert event_loop_io.may_write()
+    wire.write(bytes(8_000_000))
+    valid[0] = False
+    event_loop_io.flush()
+    assert wire.waiting
+    assert await asyncio.to_thread(read_all, pair.left, 8_000_000) == 8_000_000
     pair.close()
 
 

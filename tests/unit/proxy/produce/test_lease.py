@@ -234,6 +234,8 @@ async def test_what_it_was_asked_for_leaves_under_it(leased: Conversation, topic
     under_lease: list[bool] = []
 
     class Written:
+        to_broker = True
+
         def flush(self) -> None:
             under_lease.append(leased.context.wires.under_lease)
 
