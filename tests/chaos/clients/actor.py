@@ -7,10 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -128,13 +130,11 @@ def _native_stacks() -> str:
     if gdb is None:
         return ""
     command = [gdb, "-p", str(os.getpid()), "-batch", "-ex", "thread apply all backtrace 14"]
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=60, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return ""
-    return done.stdout + done.stderr
+    with tempfile.TemporaryFile("w+", errors="replace") as said:  # nobody would empty a pipe: gdb stops this process
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=60, check=False)
+        said.seek(0)
+        return said.read()
 
 
 def is_deadlock_of_librdkafka(stacks: str) -> bool:
