@@ -97,6 +97,8 @@ class Sessions:
 
     def lease_over(self) -> None:
         """What the target may not have yet, it is not sent any more; its answer would go to nobody."""
+        if not self.routing.current.topics:
+            return  # nothing is or was mirrored
         for session in tuple(self.open):
             session.lease_over()
 

@@ -261,3 +261,9 @@ async def test_at_its_end_a_connection_without_writes_goes_on(leased: Conversati
     lease.over = True
     leased.context.lease_over()
     assert leased.session.closed is leased.broker.taken_back is waits
+
+
+async def test_where_nothing_is_mirrored_it_may_end(talk: Conversation) -> None:
+    talk.says(produce(1, ("plain", 0)))
+    talk.context.lease_over()
+    assert not talk.session.closed
