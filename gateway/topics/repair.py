@@ -102,6 +102,7 @@ class MirrorRepair:
 
     async def _resume(self, record: MirrorRecord, *, goes_on: bool) -> MirrorRecord:
         async with self._locks.hold(f"mirror/{record.mirror_topic}"):
+            self._records.store.unchanged([record])()  # another repair may have been faster: its mirror is not stopped
             new = apply(
                 MirrorOperation.REPAIR,
                 record,

@@ -162,6 +162,7 @@ class Failbacks:
             await self._destinations.read(record)  # a source that does not answer: not begun
         for name in names:
             async with self._locks.hold(f"mirror/{name}"):
+                require(MirrorOperation.RESTORE, self._records.mirror(link, name))  # still: what is stopped stays so
                 await self._engine.stop_mirror(link, name)
                 await self._records.change(
                     link,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gateway.errors import BadRequest, Conflict
@@ -9,6 +11,7 @@ from gateway.kafka.commits import Committed
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.state.mirror_states import WrongState
 from gateway.state.records import GroupRecord, GroupState, MirrorError, MirrorMode, MirrorState
+from gateway.state.store import StoreConflict
 from gateway.topics.rules.repair import RepairAction
 from tests.support.control.control_plane import Plane
 from tests.support.control.mirror_records import changed
@@ -49,6 +52,13 @@ async def test_resume(plane):
     assert (done.state, done.error, done.error_message) == (MirrorState.ACTIVE, MirrorError.NO_ERROR, "")
     assert done.repairs == 1
     assert plane.engine.running[KEY] == plane.store.mirrors[KEY] == done
+
+
+async def test_of_two_repairs_at_once_the_second_is_refused_and_stops_nothing(plane):
+    await failed(plane)
+    answers = await asyncio.gather(repair(plane), repair(plane), return_exceptions=True)
+    assert isinstance(answers[1], StoreConflict)
+    assert plane.engine.running[KEY] == plane.store.mirrors[KEY] == answers[0]
 
 
 async def test_what_was_told_before_the_repair_says_nothing_of_it(plane):

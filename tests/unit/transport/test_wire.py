@@ -85,6 +85,15 @@ class Pair:
         a.start()
         b.start()
 
+    def under_lease(self, wire: Wire, data: bytes) -> list[bool]:
+        """Write while the lease is valid, in a burst that goes on. What is returned says whether it still is."""
+        valid = [True]
+        self.event_loop_io.lease_valid = lambda: valid[0]
+        self.event_loop_io.collect()
+        assert self.event_loop_io.may_write()
+        wire.write(data)
+        return valid
+
     def close(self) -> None:
         self.there.wire.close()
         self.back.wire.close()
@@ -260,12 +269,9 @@ async def test_what_is_taken_back_never_arrives() -> None:
 
 @pytest.mark.parametrize("lapses", [True, False])
 async def test_what_waits_under_a_lease_leaves_only_while_it_is_valid(lapses: bool) -> None:
-    pair, valid = Pair([2**40]), [True]
+    pair = Pair([2**40])
     event_loop_io, wire = pair.event_loop_io, pair.there.other
-    event_loop_io.lease_valid = lambda: valid[0]
-    event_loop_io.collect()
-    assert event_loop_io.may_write()
-    wire.write(bytes(8_000_000))
+    valid = pair.under_lease(wire, bytes(8_000_000))
     event_loop_io.flush()
     assert wire.waiting
     event_loop_io.collect()  # what comes later is under none
@@ -279,12 +285,9 @@ async def test_what_waits_under_a_lease_leaves_only_while_it_is_valid(lapses: bo
 
 @pytest.mark.parametrize("lapses", [True, False])
 async def test_a_burst_under_a_lease_leaves_only_while_it_is_valid(lapses: bool) -> None:
-    pair, valid = Pair([2**40]), [True]
+    pair = Pair([2**40])
     event_loop_io, wire = pair.event_loop_io, pair.there.other
-    event_loop_io.lease_valid = lambda: valid[0]
-    event_loop_io.collect()
-    assert event_loop_io.may_write()
-    wire.write(b"late")
+    valid = pair.under_lease(wire, b"late")
     event_loop_io.collect()  # a burst within the burst
     valid[0] = not lapses  # the process was stopped, and goes on
     event_loop_io.flush()
@@ -295,14 +298,11 @@ async def test_a_burst_under_a_lease_leaves_only_while_it_is_valid(lapses: bool)
 
 
 async def test_answers_leave_whatever_became_of_the_lease() -> None:
-    pair, valid = Pair([2**40]), [True]
-    event_loop_io, wire = pair.event_loop_io, pair.there.wire  # which leads to the client
-    event_loop_io.lease_valid = lambda: valid[0]
-    event_loop_io.collect()
-    assert event_loop_io.may_write()
-    wire.write(bytes(8_000_000))
+    pair = Pair([2**40])
+    wire = pair.there.wire  # which leads to the client
+    valid = pair.under_lease(wire, bytes(8_000_000))
     valid[0] = False
-    event_loop_io.flush()
+    pair.event_loop_io.flush()
     assert wire.waiting
     assert await asyncio.to_thread(read_all, pair.left, 8_000_000) == 8_000_000
     pair.close()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any, cast
+
 import pytest
 
-from tests.chaos.clients.actor import is_deadlock_of_librdkafka
+from tests.chaos.clients.actor import Actor, deadlocks_of_librdkafka
 
 # As gdb showed them, without addresses.
 MAIN = """
@@ -30,9 +33,25 @@ Thread 20 (Thread 0x7fa6 (LWP 3137) "rdk:broker3"):
 
 
 def test_both_threads_that_wait_for_each_other_are_there() -> None:
-    assert is_deadlock_of_librdkafka(WAITS + BROKER + WAITS + MAIN)
+    assert deadlocks_of_librdkafka(WAITS + BROKER + WAITS + MAIN) == 1
+    assert deadlocks_of_librdkafka(BROKER + MAIN + BROKER + WAITS + MAIN) == 2
 
 
 @pytest.mark.parametrize("stacks", ["", WAITS, MAIN + WAITS, BROKER + WAITS, MAIN + BROKER.replace("mutex_lock", "x")])
 def test_anything_else_has_to_be_looked_into(stacks: str) -> None:
-    assert not is_deadlock_of_librdkafka(stacks)
+    assert not deadlocks_of_librdkafka(stacks)
+
+
+class Hanging(Actor):
+    def live(self) -> None:
+        """Of no interest here."""
+
+
+def test_no_more_clients_are_left_alone_than_there_are_deadlocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.chaos.clients.actor._native_stacks", lambda: BROKER + MAIN)
+    monkeypatch.setattr(Actor, "deadlocked", [])
+    first, second = (Hanging(cast("Any", None), name) for name in ("first", "second"))
+    first._leave_alone(threading.current_thread())
+    assert first.hung == ["first.0"]
+    with pytest.raises(AssertionError, match="client second does not end"):
+        second._leave_alone(threading.current_thread())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gateway.cutover.failback.rules.failback_promote import stopped
@@ -105,6 +107,25 @@ async def test_reverse_and_restore_want_a_stopped_topic(scene: FailbackScene, st
         await scene.periods.restore("l", ["orders"])
     with pytest.raises(BadRequest):
         await scene.periods.reverse("l", [])
+
+
+async def test_of_two_restores_at_once_the_second_is_refused_and_stops_nothing(
+    scene: FailbackScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.promoted()
+    stopped: list[str] = []
+    stop = scene.plane.engine.stop_mirror
+
+    async def stop_mirror(link: str, topic: str) -> None:
+        stopped.append(topic)
+        await stop(link, topic)
+
+    monkeypatch.setattr(scene.plane.engine, "stop_mirror", stop_mirror)
+    both = (scene.periods.restore("l", ["orders"]), scene.periods.restore("l", ["orders"]))
+    done, refused = await asyncio.gather(*both, return_exceptions=True)
+    assert not isinstance(done, BaseException)
+    assert isinstance(refused, WrongState)
+    assert stopped == ["orders"]
 
 
 @pytest.mark.parametrize("state", [S.PENDING_SYNCHRONIZE, S.PENDING_MIRROR])
