@@ -163,11 +163,7 @@ def test_transactions_on_the_target_go_back_without_markers_and_without_what_was
 
 def level_without_offsets(period: RoundTrip) -> list[list[Record]]:
     """Wait until the mirror has come to the end, and hold both logs against each other, apart from their offsets."""
-
-    def lag() -> int:
-        return sum(one["lag"] for one in period.mirror()["mirror_lags"])
-
-    wait_until(lambda: lag() == 0, 30, what="lag 0")
+    period.wait_until_mirrored()
     source, target = (
         [[record._replace(offset=-1) for record in log] for log in read_logs(c.bootstrap, period.topics[0], PARTITIONS)]
         for c in (period.source, period.target)
@@ -187,7 +183,7 @@ def test_log_append_time_is_the_origins_on_every_leg(trip: Trip) -> None:
         writer.wait_for_acks(100)
         period.home()
         writer.wait_for_acks(100)
-    wait_until(lambda: sum(one["lag"] for one in period.mirror()["mirror_lags"]) == 0, 30, what="lag 0")
+    period.wait_until_mirrored()
     source, target = (read_logs(c.bootstrap, period.topics[0], PARTITIONS) for c in (period.source, period.target))
     stamps = [[[(r.offset, r.key, r.timestamp[1]) for r in log] for log in logs] for logs in (source, target)]
     assert stamps[0] == stamps[1]
@@ -217,7 +213,7 @@ def test_partitions_added_on_the_target_are_added_in_a_failback(trip: Trip) -> N
         period.home()
         wider.wait_for_acks(100)
     assert not wider.failed
-    wait_until(lambda: sum(one["lag"] for one in period.mirror()["mirror_lags"]) == 0, 30, what="lag 0")
+    period.wait_until_mirrored()
     logs = [read_logs(c.bootstrap, topic, PARTITIONS + 2) for c in (period.source, period.target)]
     assert_equal(*logs)
     assert len(logs[0][PARTITIONS]) == len(range(PARTITIONS, wider.sent, PARTITIONS + 1))

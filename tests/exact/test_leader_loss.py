@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from gateway.devcluster import DevCluster
+from gateway.devcluster.node import NodeProcess
 from gateway.kafka.admin import create_topic as create_replicated
 from gateway.kafka.offsets import EARLIEST
 from gateway.mirror.partition.log_start import plan_start
@@ -39,6 +41,16 @@ def leaders(lab: Lab, topic: str) -> dict[int, int]:
     return {index: one.leader for index, one in lab.target.view.topics[topic].partitions.items()}
 
 
+async def grown(node: NodeProcess, topic: str, partitions: Sequence[int]) -> None:
+    """Until more is appended to one of these partitions."""
+    before = {index: log_end(node, topic, index) for index in partitions}
+    await wait_until_async(
+        lambda: any(log_end(node, topic, index) > before[index] for index in partitions),
+        10.0,
+        what=f"appends to partitions {list(partitions)}",
+    )
+
+
 async def lose_a_leader(lab: Lab, target: DevCluster, topic: str) -> list[str]:
     """Returns the partitions of which something was lost, in words."""
     await lab.target.refresh()
@@ -49,12 +61,8 @@ async def lose_a_leader(lab: Lab, target: DevCluster, topic: str) -> list[str]:
     for node in followers:
         node.signal(signal.SIGSTOP)
     try:
-        theirs = {index: max(log_end(node, topic, index) for node in followers) for index in led}
-        await wait_until_async(
-            lambda: any(log_end(leader, topic, index) > theirs[index] for index in led),
-            3.0,
-            what=f"appends to {led} at node {number} alone",
-        )
+        await grown(leader, topic, led)  # the fetches that the followers had on their way are answered by this
+        await grown(leader, topic, led)  # and not by that: it is on the leader alone
         said = {one.partition: max(one.mirrored_to or 0, one.target_end) for one in lab.status(topic)}
         leader.signal(signal.SIGKILL)
         await asyncio.to_thread(leader.wait_stopped, 10.0)

@@ -70,6 +70,20 @@ class RoundTrip:
         self.post("promote")
         self.wait_for("ACTIVE", "FORWARD")
 
+    def wait_until_mirrored(self, deadline: float = 30.0) -> None:
+        """Until the mirror of the first topic has come to the ends of its origin, as the origin's brokers tell them.
+
+        A lag of 0 may be of before the last write.
+        """
+
+        def mirrored() -> bool:
+            shown = self.mirror()
+            origin = self.target if shown["mirror_direction"] == "REVERSE" else self.source
+            ends = log_ends(origin.bootstrap, self.topics[0], shown["num_partitions"])
+            return [one["mirrored_to"] for one in shown["mirror_lags"]] == ends
+
+        wait_until(mirrored, deadline, what=f"the mirror of {self.topics[0]} to come to the ends of its origin")
+
     def level(self, topic: str = "", deadline: float = 60.0) -> list[Any]:
         """Wait until both logs end alike, hold them against each other record by record, and return them."""
         topic = topic or self.topics[0]
