@@ -24,7 +24,7 @@ from gateway.mirror.partition.log_start import plan_start
 from gateway.state.records import MirrorRecord
 from tests.support.brokers.clusters import SOON_MISSED, running_cluster
 from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
-from tests.support.brokers.replicas import epoch_starts, in_sync, log_end, replicas_of
+from tests.support.brokers.replicas import in_sync, last_epoch, log_end, replicas_of, start_behind
 from tests.support.clients.writer import Writer
 from tests.support.mirror.mirror_lab import LINK, Lab, mirror_lab
 from tests.support.waiting import wait_until, wait_until_async
@@ -70,12 +70,11 @@ async def lose_a_leader(lab: Lab, target: DevCluster, topic: str) -> list[str]:
         for node in followers:
             node.signal(signal.SIGCONT)
     ends = {index: log_end(leader, topic, index) for index in led}
-    known = {index: len(epoch_starts(leader, topic, index)) for index in led}
+    epochs = {index: last_epoch(leader, topic, index) for index in led}
 
     def begun(index: int) -> int | None:
         """Where the next leader's part begins, once something was appended to it."""
-        starts = max((epoch_starts(node, topic, index) for node in followers), key=len)
-        return starts[known[index]] if len(starts) > known[index] else None
+        return start_behind(followers, topic, index, epochs[index])
 
     await wait_until_async(lambda: all(begun(index) is not None for index in led), 60.0, what=f"leaders of {led}")
     lost = []

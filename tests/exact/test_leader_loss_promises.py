@@ -26,7 +26,7 @@ from gateway.devcluster import DevCluster
 from gateway.devcluster.node import NodeProcess
 from tests.support.brokers.clusters import SOON_MISSED, running_cluster
 from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
-from tests.support.brokers.replicas import epoch_starts, in_sync, log_end, replicas_of, unread_fetches
+from tests.support.brokers.replicas import in_sync, last_epoch, log_end, replicas_of, start_behind, unread_fetches
 from tests.support.clients.writer import Writer
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.gateways.mirror_gateway import MirrorGateway, mirror_gateway
@@ -131,11 +131,11 @@ def lose_a_leader(target: DevCluster, topic: str, promises: Promises) -> list[st
         for node in followers:
             node.signal(signal.SIGCONT)
     had = {index: log_end(leader, topic, index) for index in led}
-    known = {index: len(epoch_starts(leader, topic, index)) for index in led}
+    epochs = {index: last_epoch(leader, topic, index) for index in led}
     # Its old session is waited for, so the others elect before it is back: unless they had been silent for so long that
     # none may lead. Then it leads again.
     leader.start()
-    starts = {index: next_start([*followers, leader], topic, index, known[index]) for index in led}
+    starts = {index: next_start([*followers, leader], topic, index, epochs[index]) for index in led}
     for index, start in starts.items():
         promises.assert_below(index, start)
     target.wait_up(_BACK_S)
@@ -150,11 +150,12 @@ def is_replicated(target: DevCluster, topic: str, leader: NodeProcess, led: Sequ
     return all(ends[index] == log_end(leader, topic, index) for index in led)
 
 
-def next_start(nodes: Sequence[NodeProcess], topic: str, partition: int, known: int) -> int:
-    """Where the part of the leader after the first `known` ones begins, once there is one."""
+def next_start(nodes: Sequence[NodeProcess], topic: str, partition: int, epoch: int) -> int:
+    """Where the log of the leaders behind this epoch begins, once there is one."""
 
     def starts() -> list[int]:
-        return max((epoch_starts(node, topic, partition) for node in nodes), key=len)[known:]
+        found = start_behind(nodes, topic, partition, epoch)
+        return [] if found is None else [found]
 
     return wait_until(starts, _BACK_S, what=f"the next leader of partition {partition}")[0]
 

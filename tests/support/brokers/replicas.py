@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -30,11 +31,24 @@ def log_end(node: NodeProcess, topic: str, partition: int) -> int:
     return end
 
 
-def epoch_starts(node: NodeProcess, topic: str, partition: int) -> list[int]:
-    """Where each leader's part of the log begins, as a replica has noted it."""
+def last_epoch(node: NodeProcess, topic: str, partition: int) -> int:
+    """The leader epoch that a replica has noted last; -1 for none."""
+    return max(_epoch_starts(node, topic, partition), default=-1)
+
+
+def start_behind(nodes: Iterable[NodeProcess], topic: str, partition: int, epoch: int) -> int | None:
+    """Where the log of the leaders behind an epoch begins, as these replicas have noted it; None before there is one.
+
+    By the epochs, not by how many there are: one of which nothing was replicated leaves no trace.
+    """
+    noted = [_epoch_starts(node, topic, partition).items() for node in nodes]
+    return min((start for found in noted for later, start in found if later > epoch), default=None)
+
+
+def _epoch_starts(node: NodeProcess, topic: str, partition: int) -> dict[int, int]:
     path = node.data / f"{topic}-{partition}" / "leader-epoch-checkpoint"
     lines = path.read_text(encoding="ascii").splitlines()[2:] if path.exists() else []
-    return [int(line.split()[1]) for line in lines]
+    return {int(epoch): int(start) for epoch, start in (line.split() for line in lines)}
 
 
 def unread_fetches(leader: NodeProcess) -> int:
