@@ -39,7 +39,7 @@ class RoutingPublisher:
         self._readable: dict[str, int] = {}  # of which copy: its mirror id
         self._reserved: dict[str, MirrorRecord] = {}
         self._routes = Routes()
-        self._retried: set[str] = set()  # as the routes say
+        self._recent: set[str] = set()  # cut over a short time ago, as the routes say
         self._recorded: dict[str, tuple[MirrorRecord, bool, Recorded]] = {}
         self.pauses = WritePauses()
         self.on_resumed: list[Callable[[Sequence[Pause]], None]] = []
@@ -122,9 +122,9 @@ class RoutingPublisher:
         self.refresh([topic])
 
     def look(self) -> None:
-        """Once in a while: drops the producer tables of cutovers that are long ago."""
+        """Once in a while: drops what is kept for retries over cutovers that are long ago."""
         now = self._clock()
-        over = [topic for topic in self._retried if not self._cutovers.left_s(topic, now)]
+        over = [topic for topic in self._recent if not self._cutovers.ends_left_s(topic, now)]
         if over:
             self.refresh(over)
 
@@ -152,10 +152,11 @@ class RoutingPublisher:
         mirror = self._store.mirror_of(topic) or self._reserved.get(topic)
         self._cutovers.saw(topic, mirror, now)
         is_retried = self._cutovers.left_s(topic, now) > 0
-        if is_retried:
-            self._retried.add(topic)
+        is_recent = self._cutovers.ends_left_s(topic, now) > 0
+        if is_recent:
+            self._recent.add(topic)
         else:
-            self._retried.discard(topic)
+            self._recent.discard(topic)
         if mirror is None:
             self._recorded.pop(topic, None)
             self.pauses.record(topic, None)
@@ -170,4 +171,4 @@ class RoutingPublisher:
             self._routes.drop(topic)
         else:
             readable = self._readable.get(topic) == mirror.mirror_id
-            self._routes.put(mirror, link, self.pauses[topic], readable=readable, retried=is_retried)
+            self._routes.put(mirror, link, self.pauses[topic], readable=readable, retried=is_retried, recent=is_recent)

@@ -237,9 +237,11 @@ class TransactionalProducer:
         if self.open is not None:
             self.open.result = commit
 
-    def ended(self, *, markers_written: bool = False) -> None:
-        """The transaction is over: its coordinator has said so."""
+    def ended(self, *, markers_written: bool = False, unseen: bool = False) -> None:
+        """The transaction is over: its coordinator has said so. `unseen`: when it was asked, not to answer an end."""
         if self.open is not None:
+            if unseen:
+                self.ended_unseen = self.open.side
             self.last = Ended(self.open.side, frozenset(self.open.topics), markers_written)
             self.open = None
 
@@ -247,6 +249,12 @@ class TransactionalProducer:
         """The markers of the last transaction are written."""
         if self.last is not None:
             self.last = Ended(self.last.side, self.last.topics, markers_written=True)
+
+    def found_at_own(self, now: float) -> None:
+        """The target has a transaction of it open. Perhaps no request told of it here: nothing was mirrored then."""
+        if self.open is None or self.open.side != OWN:
+            self.open = None
+            self.begin(OWN, set(), now)
 
     def learn(self, found: TransactionalProducer) -> None:
         """What its coordinators say, asked anew: another gateway may have begun or ended a transaction of it."""

@@ -123,6 +123,13 @@ def forward_own(
     return lambda: _forward(session, exchange, producer, answered)
 
 
+def pass_on(session: Session, exchange: Exchange) -> Action:
+    """Forward to the target what no producer is followed for. Raises Refused as `forward_own`."""
+    if not session.context.lease_valid():
+        raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this gateway was not heard by its fleet for too long")
+    return exchange.forward
+
+
 def _forward(
     session: Session, exchange: Exchange, producer: TransactionalProducer, answered: Callable[[Any], None]
 ) -> None:

@@ -137,7 +137,7 @@ def _conclude(producer: TransactionalProducer, seen: SeenTransaction | None, ide
         else:
             producer.mark_written()
     elif seen is not None and seen.is_ending:
-        producer.ended()
+        producer.ended(unseen=True)
     else:
-        producer.ended(markers_written=True)
+        producer.ended(markers_written=True, unseen=True)
         producer.mark_written()

@@ -1,5 +1,5 @@
-"""For how long a producer may still retry a batch from before a cutover, counted here from when the cutover was first
-seen.
+"""For how long a producer may still retry a batch from before a cutover, or the end of a transaction, counted here from
+when the cutover was first seen.
 
 The time that a record names is another machine's time of day, and nothing may be decided by it: a gateway whose clock
 is ahead would drop the producer table at the cutover, and append a retry again. A gateway that starts counts anew; it
@@ -21,19 +21,25 @@ class CutoversSeen:
     """Of one gateway. Times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self._first: dict[str, tuple[_Cutover, float]] = {}
+        self._first: dict[str, tuple[_Cutover, float, bool]] = {}  # the last: whether batches may be retried
 
     def saw(self, topic: str, mirror: MirrorRecord | None, now: float) -> None:
         """The record of a topic's mirror, as read now; None: it has none, or none any more."""
-        if mirror is None or not any(mirror.cutover.producers):
+        has_producers = mirror is not None and any(mirror.cutover.producers)
+        if mirror is None or not (has_producers or written_on_target(mirror)):
             self._first.pop(topic, None)
             return
         cutover, kept = _cutover_of(mirror), self._first.get(topic)
-        if kept is None or kept[0] != cutover:
-            self._first[topic] = cutover, now
+        first = now if kept is None or kept[0] != cutover else kept[1]
+        self._first[topic] = cutover, first, has_producers
 
     def left_s(self, topic: str, now: float) -> float:
-        """For how long one may still come; 0 when none does."""
+        """For how long a batch may still come; 0 when none does."""
+        found = self._first.get(topic)
+        return self.ends_left_s(topic, now) if found is not None and found[2] else 0.0
+
+    def ends_left_s(self, topic: str, now: float) -> float:
+        """For how long a client may still send the end of a transaction from before the cutover; 0 when none does."""
         found = self._first.get(topic)
         return 0.0 if found is None else max(0.0, found[1] + RETRIED_S - now)
 

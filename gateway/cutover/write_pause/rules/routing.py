@@ -67,7 +67,8 @@ class Routing:
     """All routes, by mirror topic name (the name clients of the gateway use).
 
     The flags are there since they are asked for at every request. `intercepts_produce`: some Produce may need more than
-    passing through; `unreadable`: some mirror topic is still being padded. `group_prefixes`: source cluster id -> what
+    passing through; `ends_repeated`: a client may still send the end of a transaction from before a cutover;
+    `unreadable`: some mirror topic is still being padded. `group_prefixes`: source cluster id -> what
     mirror groups have before their names there. `moved_with`: group -> the mirror topics with which it changes sides.
     """
 
@@ -77,6 +78,7 @@ class Routing:
     intercepts_produce: bool
     unreadable: bool
     moved_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ends_repeated: bool = False
 
     def passes(self, topic: str) -> bool:
         """True when a Produce of this topic alone needs nothing but to be passed on to the target."""

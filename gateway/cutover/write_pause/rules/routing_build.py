@@ -22,14 +22,20 @@ class _Built(NamedTuple):
     link: LinkRecord
     is_readable: bool
     is_retried: bool
+    is_recent: bool
     topic_id: bytes
     route: TopicRoute
     phase: WritePhase
 
-    def is_of(self, mirror: MirrorRecord, link: LinkRecord, pause: WritePause, readable: bool, retried: bool) -> bool:
+    def is_of(self, mirror: MirrorRecord, link: LinkRecord, pause: WritePause, flags: tuple[bool, bool, bool]) -> bool:
         """It would be built alike."""
         is_same = self.mirror is mirror and self.link is link and self.route.pause is pause
-        return is_same and self.is_readable == readable and self.is_retried == retried
+        return is_same and (self.is_readable, self.is_retried, self.is_recent) == flags
+
+    @property
+    def published(self) -> tuple[TopicRoute, bytes, WritePhase, bool]:
+        """What a snapshot has of it."""
+        return self.route, self.topic_id, self.phase, self.is_recent
 
 
 class Routes:
@@ -45,6 +51,7 @@ class Routes:
         self._topic_ids: dict[bytes, str] = {}
         self._intercepted: set[str] = set()
         self._unreadable: set[str] = set()
+        self._recent: set[str] = set()
         self._groups: dict[str, tuple[str, ...]] = {}
         self.changed: set[str] = set()
 
@@ -53,7 +60,16 @@ class Routes:
         built = self._built.get(topic)
         return None if built is None else built.phase
 
-    def put(self, mirror: MirrorRecord, link: LinkRecord, pause: WritePause, *, readable: bool, retried: bool) -> None:
+    def put(
+        self,
+        mirror: MirrorRecord,
+        link: LinkRecord,
+        pause: WritePause,
+        *,
+        readable: bool,
+        retried: bool,
+        recent: bool = False,
+    ) -> None:
         """Look at a topic again: its record, its link, and what else its route is made of.
 
         Args:
@@ -61,15 +77,17 @@ class Routes:
             readable: the topic is known to be padded, whatever the record says.
             retried: a producer may still retry a batch from before the last cutover
                 (`cutover/write_pause/rules/cutovers_seen.py`); else no producer table is needed.
+            recent: a client may still send the end of a transaction from before the last cutover.
         """
+        flags = readable, retried, recent
         topic, known = mirror.mirror_topic, self._built.get(mirror.mirror_topic)
-        if known is not None and known.is_of(mirror, link, pause, readable, retried):
+        if known is not None and known.is_of(mirror, link, pause, flags):
             if known.phase is pause.phase:
                 return
             built = known._replace(phase=pause.phase)
         else:
-            built = _built(mirror, link, pause, readable, retried)
-        if known is None or (built.route, built.topic_id, built.phase) != (known.route, known.topic_id, known.phase):
+            built = _built(mirror, link, pause, flags)
+        if known is None or built.published != known.published:
             self.changed.add(topic)
         self._keep(topic, known, built)
 
@@ -84,6 +102,7 @@ class Routes:
             del self._topic_ids[known.topic_id]
         self._intercepted.discard(topic)
         self._unreadable.discard(topic)
+        self._recent.discard(topic)
         self._groups.pop(topic, None)
 
     def _keep(self, topic: str, known: _Built | None, built: _Built) -> None:
@@ -94,6 +113,7 @@ class Routes:
             self._topic_ids[built.topic_id] = topic
         _put(self._intercepted, topic, is_in=not built.route.passes)
         _put(self._unreadable, topic, is_in=not built.route.readable)
+        _put(self._recent, topic, is_in=built.is_recent)
         if built.route.groups:
             self._groups[topic] = built.route.groups
         else:
@@ -109,6 +129,7 @@ class Routes:
             intercepts_produce=bool(self._intercepted),
             unreadable=bool(self._unreadable),
             moved_with=moved_with(self._groups),
+            ends_repeated=bool(self._recent),
         )
 
 
@@ -125,10 +146,11 @@ def prefixes(links: Mapping[str, LinkRecord]) -> dict[str, str]:
     return {links[name].source_cluster_id: one.prefix for name, one in configs.items() if one.prefix_groups}
 
 
-def _built(mirror: MirrorRecord, link: LinkRecord, pause: WritePause, readable: bool, retried: bool) -> _Built:
+def _built(mirror: MirrorRecord, link: LinkRecord, pause: WritePause, flags: tuple[bool, bool, bool]) -> _Built:
+    readable, retried, _ = flags
     topic_id = topic_id_bytes(mirror.mirror_topic_id) if mirror.mirror_topic_id else b""
     route = _route(mirror, link, pause, readable, retried)
-    return _Built(mirror, link, readable, retried, topic_id, route, pause.phase)
+    return _Built(mirror, link, *flags, topic_id, route, pause.phase)
 
 
 def _route(mirror: MirrorRecord, link: LinkRecord, pause: WritePause, readable: bool, retried: bool) -> TopicRoute:

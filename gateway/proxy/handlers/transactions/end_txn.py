@@ -2,7 +2,8 @@
 
 Behaviour: goes to the coordinator that has the transaction, once, after every Produce of it was answered. When the
 answer is lost the client's connection closes: only the client may try again, and then it goes to the same coordinator,
-also when the topics were promoted in between.
+also when the topics were promoted in between, all that there are. Then nothing else of transactions is looked at any
+more, and the target is asked first: what is open there is ended there, whether or not a source can still be reached.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from gateway.proxy.transactions.coordinator_calls import (
     Action,
     forward_own,
     in_transit,
+    pass_on,
     require_transactional,
     require_transactional_first,
     serve,
 )
-from gateway.proxy.transactions.coordinators import Refused
+from gateway.proxy.transactions.coordinators import Refused, Unseen
 from gateway.proxy.transactions.transactions import Transactions
 from protocol.apis import ApiKey
 from protocol.codec import encode_response
@@ -48,7 +50,8 @@ class EndTxnHandler:
         self._transactions = transactions
 
     def intercepts(self, session: Session) -> bool:
-        return self._routing.current.intercepts_produce
+        routing = self._routing.current
+        return routing.intercepts_produce or routing.ends_repeated
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = exchange.request()
@@ -63,6 +66,8 @@ class EndTxnHandler:
     async def _end(self, session: Session, exchange: Exchange, request: Any) -> Action:
         transactions = self._transactions
         client = ProducerIdentity(request.producer_id, request.producer_epoch)
+        if not self._routing.current.intercepts_produce and await self._is_at_target(request.transactional_id, client):
+            return await self._end_at_target(session, exchange, transactions.known(request.transactional_id, client))
         producer = await transactions.identify(request.transactional_id, client, session.id, to_end=True)
         if not request.committed and await self._has_nothing(producer):
             return lambda: self._reply(exchange, ErrorCode.NONE)  # to abort nothing is no error of the client
@@ -95,6 +100,29 @@ class EndTxnHandler:
         transactions.coordinators.noticed(side, request.transactional_id, answer.error_code)
         self._ended(producer, answer.error_code)
         return lambda: self._reply(exchange, answer.error_code)
+
+    async def _is_at_target(self, transactional_id: str, client: ProducerIdentity) -> bool:
+        """The transaction is open on the target, or nobody can tell: a target from before Kafka 3.0.
+
+        Raises:
+            Refused, Lost: the target does not answer.
+        """
+        try:
+            seen = await self._transactions.coordinators.describe(OWN, transactional_id)
+        except Unseen:
+            return True
+        return seen is not None and seen.is_open and seen.identity == client
+
+    async def _end_at_target(
+        self, session: Session, exchange: Exchange, producer: TransactionalProducer | None
+    ) -> Action:
+        """`producer`: as it is followed here; None when it is not."""
+        if producer is None:
+            return pass_on(session, exchange)
+        await self._produced(producer)
+        producer.found_at_own(session.context.clock())
+        commit = exchange.request().committed
+        return forward_own(session, exchange, producer, lambda: self._begin(producer, commit=commit))
 
     def _begin(self, producer: TransactionalProducer, *, commit: bool) -> Callable[[Any], None]:
         producer.end(commit=commit)

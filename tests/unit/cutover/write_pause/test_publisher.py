@@ -139,6 +139,16 @@ def test_a_producer_table_is_dropped_when_no_retry_can_come() -> None:
     assert not any(scene.table.current.topics["t"].producers)
 
 
+def test_ends_of_transactions_are_looked_at_for_as_long_as_one_from_before_a_cutover_may_come() -> None:
+    scene = Scene(RECORD)
+    assert not scene.table.current.ends_repeated
+    scene.put(changed(RECORD, state=MirrorState.STOPPED))
+    assert (scene.table.current.intercepts_produce, scene.table.current.ends_repeated) == (False, True)
+    scene.now = RETRIED_S
+    scene.publisher.look()
+    assert not scene.table.current.ends_repeated
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_kept_topic_by_topic_is_what_is_found_from_all_records(seed: int) -> None:
     """Whatever came before it: records, pauses, reservations, links, in any order."""

@@ -47,6 +47,15 @@ def test_the_next_cutover_does() -> None:
     assert cutovers.left_s("t", 1000.0) == RETRIED_S - 200
 
 
+def test_ends_of_transactions_are_waited_for_without_a_batch_that_may_be_retried() -> None:
+    cutovers = CutoversSeen()
+    cutovers.saw("t", changed(STOPPED, producers=((), ())), 0.0)
+    cutovers.saw("u", changed(STOPPED, state=MirrorState.ACTIVE, producers=((), ())), 0.0)
+    assert (cutovers.left_s("t", 1.0), cutovers.ends_left_s("t", 1.0)) == (0.0, RETRIED_S - 1)
+    assert cutovers.ends_left_s("u", 1.0) == 0.0, "it was never cut over"
+    assert cutovers.ends_left_s("t", RETRIED_S) == 0.0
+
+
 def test_a_topic_that_hands_over_nothing_or_is_gone_is_not_waited_for() -> None:
     cutovers = CutoversSeen()
     cutovers.saw("t", changed(STOPPED, producers=((), ())), 0.0)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import routing_of
+from gateway.cutover.write_pause.rules.routing import WritePhase, routing_of
 from gateway.proxy.produce.authorization import remember
 from gateway.proxy.rules.transactional_ids import OWN
-from gateway.proxy.transactions.coordinators import Refused, SeenTransaction
+from gateway.proxy.transactions.coordinators import Refused, SeenTransaction, Unseen
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode
@@ -18,6 +19,7 @@ from protocol.header import frame_request, response_body_offset
 from protocol.messages import EndTxnRequest, TxnOffsetCommitRequest
 from tests.support.waiting import wait_until_async
 from tests.unit.proxy.handlers.test_produce import route
+from tests.unit.proxy.produce.test_lease import Lease
 from tests.unit.proxy.transactions.test_transactions import CLIENT, NOTHING, SOURCE, Lab
 
 if TYPE_CHECKING:
@@ -151,6 +153,86 @@ async def test_nor_does_what_is_passed_on_unseen_where_nothing_is_mirrored(talk:
     assert len(talk.broker.frames()) == 1
     talk.session.close("the client has gone")
     assert talk.broker.taken_back
+
+
+@pytest.fixture
+async def promoted(moved: Talk) -> Talk:
+    """All that was mirrored was promoted a short time ago. The client has one transaction behind it, on the source."""
+    moved.lab.coordinators.seen[OWN] = SeenTransaction(CLIENT, "Empty", 60_000, NOTHING)
+    routing = routing_of({"a": route("a", WritePhase.SWITCHED)})
+    assert not routing.intercepts_produce
+    moved.talk.context.routing.publish(replace(routing, ends_repeated=True))
+    remember(moved.talk.session, {("tx", None): True})
+    return moved
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_an_abort_is_repeated_over_the_promote_of_the_last_topic(promoted: Talk, is_known: bool) -> None:
+    """Its answer was lost. The target knows of no transaction, and would say INVALID_TXN_STATE."""
+    if is_known:
+        producer = await promoted.lab.transactions.identify("tx", CLIENT)
+        producer.begin(SOURCE, {"a"}, 0.0)
+        producer.end(commit=False)
+        producer.ended(markers_written=True, unseen=True)  # the write pause has asked
+    promoted.lab.seen("CompleteAbort")
+    answer = await promoted.asks(ApiKey.END_TXN, committed=False)
+    assert answer.error_code == ErrorCode.NONE
+
+
+async def test_so_is_a_commit_where_it_was_made(promoted: Talk) -> None:
+    promoted.lab.seen("CompleteCommit")
+    answer = await promoted.asks(ApiKey.END_TXN, committed=True)
+    assert answer.error_code == ErrorCode.NONE
+    assert [side for side, _ in promoted.lab.coordinators.ends] == [SOURCE]
+
+
+async def test_what_a_write_pause_found_aborted_is_not_confirmed_by_an_older_commit_of_the_target(
+    promoted: Talk,
+) -> None:
+    producer = await promoted.lab.transactions.identify("tx", CLIENT)
+    producer.begin(SOURCE, {"a"}, 0.0)
+    producer.end(commit=True)
+    producer.ended(markers_written=True, unseen=True)
+    promoted.lab.coordinators.seen[OWN] = SeenTransaction(CLIENT, "CompleteCommit", 60_000, NOTHING)
+    promoted.lab.seen("CompleteAbort")  # by its timeout
+    answer = await promoted.asks(ApiKey.END_TXN, committed=True)
+    assert answer.error_code == ErrorCode.INVALID_TXN_STATE
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("committed", [False, True])
+async def test_what_is_open_on_the_target_is_ended_there_without_the_source(
+    promoted: Talk, is_known: bool, committed: bool
+) -> None:
+    lab = promoted.lab
+    if is_known:
+        producer = await lab.transactions.identify("tx", CLIENT)
+        producer.begin(SOURCE, {"a"}, 0.0)
+        producer.ended(markers_written=True, unseen=True)
+    lab.coordinators.seen[SOURCE] = Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "it was shut down")
+    lab.coordinators.seen[OWN] = SeenTransaction(CLIENT, "Ongoing", 60_000, frozenset({"a"}))
+    assert await promoted.asks(ApiKey.END_TXN, committed=committed) is None
+    known = lab.transactions.known("tx", CLIENT)
+    assert (known is not None) is is_known
+    if known is not None:
+        assert known.open is not None
+        assert (known.open.side, known.ended_unseen) == (OWN, None)
+        promoted.talk.broker_says(1, bytes(8))
+        assert known.open is None
+
+
+async def test_a_target_that_cannot_tell_of_transactions_is_told_of_their_ends(promoted: Talk) -> None:
+    promoted.lab.coordinators.seen[OWN] = Unseen("the target")
+    assert await promoted.asks(ApiKey.END_TXN, committed=True) is None
+
+
+async def test_no_end_goes_to_the_target_once_the_lease_is_over(promoted: Talk) -> None:
+    promoted.lab.coordinators.seen[OWN] = SeenTransaction(CLIENT, "Ongoing", 60_000, frozenset({"a"}))
+    lease = Lease()
+    promoted.talk.lease(lease)
+    lease.over = True
+    answer = await promoted.asks(ApiKey.END_TXN, committed=True)
+    assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def test_an_abort_that_is_under_way_is_repeated(moved: Talk) -> None:
