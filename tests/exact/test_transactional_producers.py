@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
+from protocol.errors import ErrorCode, is_retriable
+from protocol.messages import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 from tests.support.brokers.logs import Log
 from tests.support.brokers.toxiproxy import Proxy
 from tests.support.clients.producer_lab import ProducerLab, mirror_with_transaction, transactional
 from tests.support.clients.producers import ProducerProcess, read_committed
+from tests.support.clients.raw_client import RawClient, error_codes
 from tests.support.clients.transactions import TIMEOUT_S, transact, transactional_producer
 from tests.support.gateways.failback import PARTITIONS
 from tests.support.gateways.gateway import running_gateway
@@ -62,6 +65,47 @@ def test_connections_to_the_source_cut_around_the_cutover(lab: ProducerLab) -> N
     producers = [producer for producer in cast(lab) if producer.library != "kafka-python"]  # see below
     lab.cutover_while_cut(producers, 50)
     judge_all(lab, producers)
+
+
+def end(lab: ProducerLab, name: str, identity: tuple[int, int], *, commit: bool) -> int:
+    """What the end of a transaction is answered with, on a connection of its own."""
+    client = RawClient(lab.gateway.bootstrap)
+    producer_id, epoch = identity
+    request = EndTxnRequest(transactional_id=name, producer_id=producer_id, producer_epoch=epoch, committed=commit)
+    code = 0
+
+    def answered() -> bool:
+        nonlocal code
+        code = int(client.ask(request, 3).error_code)
+        return not is_retriable(code)
+
+    wait_until(answered, what=f"the end of the transaction of {name}")
+    client.close()
+    return code
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_end_whose_answer_was_lost_is_repeated_over_the_promote(lab: ProducerLab, commit: bool) -> None:
+    """The client has not heard of the first one. Nothing is mirrored any more when it sends it again."""
+    name, topic = f"again-{uuid.uuid4().hex[:8]}", lab.topics[0]
+    client = RawClient(lab.gateway.bootstrap)
+    init = client.ask(InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000), 4)
+    identity = init.producer_id, init.producer_epoch
+    kind = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+    adds = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=name,
+        v3_and_below_producer_id=identity[0],
+        v3_and_below_producer_epoch=identity[1],
+        v3_and_below_topics=[kind(name=topic, partitions=[0])],
+    )
+    assert error_codes(client.ask(adds, 3)) == set()
+    client.close()
+    assert end(lab, name, identity, commit=commit) == ErrorCode.NONE
+    lab.promote()
+    assert end(lab, name, identity, commit=commit) == ErrorCode.NONE
+    assert end(lab, name, identity, commit=not commit) == (
+        ErrorCode.INVALID_TXN_STATE if not commit else ErrorCode.NONE
+    )
 
 
 def test_the_gateway_killed_and_started_around_the_cutover(lab: ProducerLab) -> None:
