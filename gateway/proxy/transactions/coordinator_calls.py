@@ -117,17 +117,20 @@ def forward_own(
         Refused: the write lease is over (`fleet/rules/leases.py`): nothing is noted and nothing sent. Topics may have
             failed back since this gateway was heard last, and a marker would land amid what is mirrored to them.
     """
-    if not session.context.lease_valid():
-        raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this gateway was not heard by its fleet for too long")
+    _require_lease(session)
     answered = step()
     return lambda: _forward(session, exchange, producer, answered)
 
 
 def pass_on(session: Session, exchange: Exchange) -> Action:
     """Forward to the target what no producer is followed for. Raises Refused as `forward_own`."""
+    _require_lease(session)
+    return exchange.forward
+
+
+def _require_lease(session: Session) -> None:
     if not session.context.lease_valid():
         raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this gateway was not heard by its fleet for too long")
-    return exchange.forward
 
 
 def _forward(

@@ -209,4 +209,5 @@ def _anew(scene: Scene) -> Routing:
 
 def _shown(routing: Routing) -> Any:
     phases = {topic: (route, route.phase is WritePhase.PAUSED) for topic, route in routing.topics.items()}
-    return phases, routing.topic_ids, routing.intercepts_produce, routing.unreadable, routing.group_prefixes
+    flags = routing.intercepts_produce, routing.ends_repeated, routing.unreadable
+    return phases, routing.topic_ids, flags, routing.group_prefixes
