@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -25,17 +25,16 @@ from gateway.mirror.partition.log_start import plan_start
 from gateway.state.records import MirrorRecord
 from tests.support.brokers.clusters import SOON_MISSED, running_cluster
 from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
-from tests.support.brokers.replicas import in_sync, last_epoch, log_end, replicas_of, start_behind
+from tests.support.brokers.replicas import in_sync, last_epoch, log_end, replicas_of, start_behind, unread_fetches
 from tests.support.clients.writer import Writer
 from tests.support.mirror.mirror_lab import LINK, Lab, mirror_lab
 from tests.support.waiting import wait_until, wait_until_async
 
 PARTITIONS: Final = 6
 DOZENS: Final = 24
-ROUNDS: Final = 60
+ROUNDS: Final = 30
 """At most; each is to lose some partitions."""
 UNCLEAN_ROUNDS: Final = 3
-_MORE_S: Final = 1.0
 
 
 def leaders(lab: Lab, topic: str) -> dict[int, int]:
@@ -43,29 +42,45 @@ def leaders(lab: Lab, topic: str) -> dict[int, int]:
     return {index: one.leader for index, one in lab.target.view.topics[topic].partitions.items()}
 
 
-async def grown(node: NodeProcess, topic: str, partitions: Sequence[int], deadline_s: float = 10.0) -> None:
-    """Until more is appended to one of these partitions."""
-    before = {index: log_end(node, topic, index) for index in partitions}
-    await wait_until_async(
-        lambda: any(log_end(node, topic, index) > before[index] for index in partitions),
-        deadline_s,
-        what=f"appends to partitions {list(partitions)}",
-    )
+@contextmanager
+def frozen(cluster: DevCluster) -> Iterator[None]:
+    """It does nothing for the time of the block."""
+    for node in cluster.nodes.values():
+        node.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for node in cluster.nodes.values():
+            node.signal(signal.SIGCONT)
 
 
-async def lose_a_leader(lab: Lab, target: DevCluster, topic: str) -> list[str]:
-    """Returns the partitions of which something was lost, in words."""
+async def lose_a_leader(lab: Lab, source: DevCluster, target: DevCluster, topic: str) -> list[str]:
+    """Returns the partitions of which something was lost, in words.
+
+    The source is stopped until both followers have all there is, and an answer before them that they have not read: the
+    next append is on the leader alone.
+    """
     await lab.target.refresh()
     of = leaders(lab, topic)
     number = max(set(of.values()), key=list(of.values()).count)
     led = [index for index, leader in of.items() if leader == number]
     leader, followers = target.nodes[number], [node for at, node in target.nodes.items() if at != number]
-    for node in followers:
-        node.signal(signal.SIGSTOP)
+
+    def has(node: NodeProcess) -> dict[int, int]:
+        return {index: log_end(node, topic, index) for index in led}
+
     try:
-        await grown(leader, topic, led)  # the fetches that the followers had on their way are answered by this
-        with suppress(AssertionError):  # the connection may wait for them by now, and bring no more
-            await grown(leader, topic, led, _MORE_S)  # and not by that: it is on the leader alone
+        with frozen(source):
+            await wait_until_async(
+                lambda: all(has(node) == has(leader) for node in followers), 10.0, what=f"replication of {led}"
+            )
+            for node in followers:
+                node.signal(signal.SIGSTOP)
+            await wait_until_async(
+                lambda: unread_fetches(leader) >= len(followers), 10.0, what=f"answers of node {number}"
+            )
+            before = has(leader)
+        await wait_until_async(lambda: has(leader) != before, 10.0, what=f"appends to {led} at node {number} alone")
         said = {one.partition: max(one.mirrored_to or 0, one.target_end) for one in lab.status(topic)}
         leader.signal(signal.SIGKILL)
         await asyncio.to_thread(leader.wait_stopped, 10.0)
@@ -112,7 +127,7 @@ async def test_what_is_not_replicated_was_never_said_to_be_there(
                     await asyncio.to_thread(writer.wait_for_acks, 500)
                     await lab.caught_up(topic)
                     await asyncio.to_thread(wait_until, lambda: in_sync(target, topic), 60.0, what="all in sync")
-                    lost += await lose_a_leader(lab, target, topic)
+                    lost += await lose_a_leader(lab, source, target, topic)
                     if len(lost) >= DOZENS:
                         break
             await lab.caught_up(topic)
