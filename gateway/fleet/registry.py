@@ -91,8 +91,8 @@ class FleetRegistry:
             await self._store.resolve_outcome()
             self._present = frozenset((gateway.name, gateway.incarnation) for gateway in members.values())
             registered = {name: record.incarnation for name, record in self._store.gateways.items()}
-            departed = self._departed_of(members)
-            kept = newest(members, registered, self._older() | self._dead_here(members) | departed)
+            departed, dead = self._departed_of(members), self._dead_here(members)
+            kept = newest(members, registered, self._older() | dead | departed)
             dropped: dict[str, list[str]] = {}
             for member_id, gateway in members.items():
                 if member_id not in kept:
@@ -105,6 +105,7 @@ class FleetRegistry:
                     if (gateway.name, gateway.incarnation) not in departed
                 },
                 dropped,
+                [incarnation for _, incarnation in sorted(dead)],
             )
             return kept
 
@@ -125,13 +126,16 @@ class FleetRegistry:
         }
 
     def _departed_of(self, members: Mapping[str, Gateway]) -> set[tuple[str, str]]:
-        """Who of them has said good-bye, to whichever leader: one that ended while the group was changing may be
-        counted in its next generation, and nobody would ever hear it say so again."""
+        """Who of them writes nothing more, for certain: it has said good-bye, to whichever leader, or another process
+        holds the lock of its name. One that ended while the group was changing may be counted in its next generation,
+        and nobody would ever hear it say so again."""
         record = self._store.fleet
         departed = () if record is None else record.departed
         return {(one.name, one.incarnation) for one in members.values() if one.incarnation in departed}
 
-    async def _admit(self, members: Mapping[str, Gateway], dropped: Mapping[str, Collection[str]]) -> None:
+    async def _admit(
+        self, members: Mapping[str, Gateway], dropped: Mapping[str, Collection[str]], dead: Collection[str]
+    ) -> None:
         registry = {name: _registered(record) for name, record in self._store.gateways.items()}
         admission = admit(members.values(), registry)
         by_name = {gateway.name: gateway for gateway in members.values()}
@@ -141,8 +145,7 @@ class FleetRegistry:
         aged = (_aged(record, known.get(name), dropped.get(name, ())) for name, record in named.items())
         records: list[Record] = [record for record in aged if record != known.get(record.name)]
         records += [_succeeded(self._store.gateways[old.name]) for old in admission.succeeded]
-        if not self._store.secret:
-            records.append(FleetRecord(self._new_secret()))
+        records += self._fleet_record([old.incarnation for old in admission.replaced], dead)
         if records:
             await self._store.put(*records)
         for old in admission.replaced:
@@ -151,6 +154,15 @@ class FleetRegistry:
             _log.info("gateway admitted", gateway=entry.name, role=by_name[entry.name].role.value)
         self._members = {gateway.name: member_id for member_id, gateway in members.items()}
         self._look()
+
+    def _fleet_record(self, replaced: Collection[str], dead: Collection[str]) -> list[FleetRecord]:
+        """With those who are found to be dead, if it is another one then. What tells it, the record of the process that
+        took their name, goes when that one stops, and the group may count them yet."""
+        known = self._store.fleet
+        fleet = known if known is not None and known.secret else FleetRecord(self._new_secret())
+        new = [one for one in (*replaced, *dead) if one not in fleet.departed]
+        fleet = replace(fleet, departed=(*new, *fleet.departed)[:DEPARTED])
+        return [fleet] if fleet != known else []
 
     async def forget(self, name: str, why: str, incarnation: str = "") -> None:
         """Take a gateway out of the registry: it has stopped, for certain. With `incarnation`: it says so itself.

@@ -215,6 +215,7 @@ class Peering:
             if await self._said_goodbye():
                 return
             await asyncio.sleep(_AGAIN_S)  # the leader stops too: another one follows, perhaps this one
+        _log.warning("the fleet does not know that this gateway stops: others wait until its lease is over")
 
     async def _said_goodbye(self) -> bool:
         fleet, term = self.fleet, self.fleet.term

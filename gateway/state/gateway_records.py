@@ -7,7 +7,7 @@ from typing import Final
 
 SECRET_BYTES: Final = 32
 OLDER: Final = 20  # more than processes of one name can begin and die within a session of the group
-DEPARTED: Final = 100  # likewise of gateways that stop in order
+DEPARTED: Final = 100  # likewise of gateways that stop in order, or die and are started again
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,9 @@ class GatewayRecord:
 class FleetRecord:
     """What the gateways of a fleet share.
 
-    `secret`: by which they know one another, encrypted where they have a key. `departed`: incarnations that said that
-    they write nothing more, the latest first, at most `DEPARTED`: the group may count them yet.
+    `secret`: by which they know one another, encrypted where they have a key. `departed`: incarnations that write
+    nothing more, since they said so or another process holds the lock of their name, the latest first, at most
+    `DEPARTED`: the group may count them yet.
     """
 
     secret: str

@@ -18,15 +18,15 @@ LEASE_S = 60.0
 
 
 class Book:
-    """A registry led by gateway `a`."""
+    """A registry led by gateway `me`."""
 
-    def __init__(self, plane: Plane) -> None:
+    def __init__(self, plane: Plane, me: str = "a", incarnation: str = "1") -> None:
         self.plane = plane
         self.now = 1000.0
         self.registry = FleetRegistry(
             plane.store,
-            "a",
-            "1",
+            me,
+            incarnation,
             clock=lambda: self.now,
             monotonic=lambda: self.now,
             wall_ms=lambda: 1,
@@ -233,6 +233,25 @@ async def test_the_next_leader_does_not_wait_for_one_that_stopped_in_order(book:
     assert after.registry.lost() == ""
     assert await after.members(member("a"), member("b"), member("b", "0")) == {("a", "1"), ("b", "0")}, "it is alive"
     assert book.plane.store.secret == "s"
+
+
+async def test_who_was_killed_and_replaced_is_known_to_be_dead_when_its_successor_is_gone_too(plane: Plane) -> None:
+    """A process was killed while it joined: the group counts it yet when the next one of its name has come and gone."""
+    for incarnation in "12":
+        await Book(plane, "b", incarnation).members(member("b", incarnation))
+    last = Book(plane, "b", "3")
+    assert await last.members(member("b", "3"), member("b", "0")) == {("b", "3")}, "it holds the lock that 0 held"
+    await last.registry.forget("b", "it stops in order", incarnation="3")
+    for ghost in "012":
+        after = Book(plane, "a", "9")
+        await after.members(member("a", "9"), member("b", ghost))
+        await after.members(member("a", "9"))
+        assert after.registry.required() == set(plane.store.gateways) == {"a"}
+        assert after.registry.lost() == ""
+    assert plane.store.secret == "s"
+    new = member("b", "4")
+    assert await Book(plane, "a", "9").members(member("a", "9"), new) == {("a", "9"), ("b", "4")}
+    assert set(plane.store.gateways) == {"a", "b"}
 
 
 async def test_no_more_goodbyes_are_kept_than_a_session_can_see(book: Book) -> None:
