@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
 import structlog
 
@@ -19,15 +20,25 @@ _AT_ONCE = 16
 _log = structlog.get_logger("lockgate.control")
 
 
-async def reads_mirrored(store: StateStore, sources: Sources, link: LinkRecord, source_group: str) -> GroupKind | None:
-    """The kind of a group of the link's source that reads a topic that the link mirrors; None of another one.
+class Reading(NamedTuple):
+    """What the source tells of a group. `kind`: of one that reads a topic that the link mirrors; None of another one.
+
+    `settled`: it has members or committed offsets. Without both it may be about to begin.
+    """
+
+    kind: GroupKind | None
+    settled: bool = True
+
+
+async def reads_mirrored(store: StateStore, sources: Sources, link: LinkRecord, source_group: str) -> Reading:
+    """Whether a group of the link's source reads a topic that the link mirrors.
 
     Raises:
         SourceUnreachable, Conflict: the source did not tell.
     """
     topics = {mirror.source_topic for mirror in store.mirrors.values() if mirror.link == link.name}
     if not topics:
-        return None
+        return Reading(None)
     access = await sources.reach(link)
     with source_errors(link.name):
         async with asyncio.timeout(_ASK_S):
@@ -35,8 +46,8 @@ async def reads_mirrored(store: StateStore, sources: Sources, link: LinkRecord, 
             committed = await access.committed_offsets(source_group)
     members = [MemberTopics(m.topics, bool(m.subscribed_regex)) for m in view.members]
     if not is_mirror_group(members, {topic for topic, _ in committed}, topics):
-        return None
-    return kind_of(view.type)
+        return Reading(None, settled=bool(members or committed))
+    return Reading(kind_of(view.type))
 
 
 async def record_group(

@@ -140,7 +140,7 @@ class GroupMonitor:
         """The link whose source has this group reading a mirrored topic, and how it does; None if there is none."""
         for link in list(self._store.links.values()):
             named = parse(link.configs).source_group(group)
-            kind = None if named is None else await reads_mirrored(self._store, self._sources, link, named)
+            kind = None if named is None else (await reads_mirrored(self._store, self._sources, link, named)).kind
             if kind is not None:
                 return link, kind
         return None

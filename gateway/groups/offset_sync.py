@@ -151,10 +151,10 @@ class OffsetSync:
             if not config.offset_sync_groups.passes(name) or self._is_known(link, name, group):
                 continue
             as_of = store.applied
-            kind = await reads_mirrored(self._store, self._sources, link, name)
-            if kind is not None:
-                await record_group(self._records, link, group, name, kind)
-            else:
+            reading = await reads_mirrored(self._store, self._sources, link, name)
+            if reading.kind is not None:
+                await record_group(self._records, link, group, name, reading.kind)
+            elif reading.settled:
                 self._not_ours[link.name, name] = (now, as_of)
 
     def _is_known(self, link: LinkRecord, name: str, group: str) -> bool:

@@ -95,7 +95,7 @@ def sync_over_promoted(patching: Patching) -> None:
         await asyncio.sleep(12.0)  # as long as a few hundred groups take
         for name in names:
             group = config.target_group(name)
-            if group in taken or not await reads_mirrored(store, self._sources, link, name):
+            if group in taken or (await reads_mirrored(store, self._sources, link, name)).kind is None:
                 continue
             await store.put(GroupRecord(link=link.name, group=group, state_since_ms=self._records.now_ms()))
 

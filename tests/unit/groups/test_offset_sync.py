@@ -123,6 +123,19 @@ async def test_groups_of_the_source_are_found_gated_and_synced(make: Make) -> No
     assert scene.status() == OffsetSyncStatus(synced_ms=scene.plane.now_ms, committed=1)
 
 
+async def test_a_group_that_is_about_to_begin_is_asked_about_again(make: Make) -> None:
+    """The source has it from the first request of its first member on, before that is a member."""
+    scene = await make()
+    scene.plane.source.groups["g"] = GroupView(group="g", state="Empty", type="classic", protocol_type="consumer")
+    await scene.round()
+    assert not scene.plane.store.groups
+    scene.reads("g", 40)
+
+    await scene.round()
+
+    assert set(scene.plane.store.groups) == {("l", "g")}
+
+
 async def test_filters_choose_by_the_name_on_the_source(make: Make) -> None:
     scene = await make(**{"consumer.offset.group.filters": FILTERS})
     for group in ("app-1", "app-test", "other"):
