@@ -64,5 +64,8 @@ class PortBook:
             await asyncio.sleep(_AGAIN_S / 10)
 
     async def _asked(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        await self._put({int(node): int(port) for node, port in body["ports"]})
+        try:
+            await self._put({int(node): int(port) for node, port in body["ports"]})
+        except StoreError as exc:  # such as the end of a term: who asks tries again
+            raise NetError(str(exc)) from exc
         return {}

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from gateway.fleet.peers.channel import PeerUnavailable
+from gateway.kafka.connection.errors import NetError
 from gateway.links import listener_ports as ports
 from gateway.links.listener_ports import PORTS, PortBook
 from gateway.state.errors import StoreError
@@ -62,3 +65,13 @@ async def test_one_that_follows_has_the_leader_store_it(plane, monkeypatch):
 
     assert PORTS in leader.handlers
     assert dict(plane.store.ports) == {4: PortRecord(4, 9300)}
+
+
+async def test_a_leader_that_cannot_store_it_refuses(plane):
+    leader = fake_peers()
+    PortBook(plane.store, leader, lambda: "leader")
+    plane.log.failures = [StoreError("this gateway does not lead")]
+
+    with pytest.raises(NetError, match="does not lead"):
+        await leader.handlers[PORTS]({"ports": [[4, 9300]]})
+    assert not plane.store.ports
