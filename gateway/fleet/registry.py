@@ -145,7 +145,7 @@ class FleetRegistry:
         aged = (_aged(record, known.get(name), dropped.get(name, ())) for name, record in named.items())
         records: list[Record] = [record for record in aged if record != known.get(record.name)]
         records += [_succeeded(self._store.gateways[old.name]) for old in admission.succeeded]
-        records += self._fleet_record([old.incarnation for old in admission.replaced], dead)
+        records += self._fleet_record([*(old.incarnation for old in admission.replaced), *dead])
         if records:
             await self._store.put(*records)
         for old in admission.replaced:
@@ -155,13 +155,12 @@ class FleetRegistry:
         self._members = {gateway.name: member_id for member_id, gateway in members.items()}
         self._look()
 
-    def _fleet_record(self, replaced: Collection[str], dead: Collection[str]) -> list[FleetRecord]:
+    def _fleet_record(self, dead: Collection[str]) -> list[FleetRecord]:
         """With those who are found to be dead, if it is another one then. What tells it, the record of the process that
         took their name, goes when that one stops, and the group may count them yet."""
         known = self._store.fleet
         fleet = known if known is not None and known.secret else FleetRecord(self._new_secret())
-        new = [one for one in (*replaced, *dead) if one not in fleet.departed]
-        fleet = replace(fleet, departed=(*new, *fleet.departed)[:DEPARTED])
+        fleet = _departed(fleet, dead)
         return [fleet] if fleet != known else []
 
     async def forget(self, name: str, why: str, incarnation: str = "") -> None:
@@ -196,8 +195,7 @@ class FleetRegistry:
             raise NotFound(f"the fleet has no gateway '{name}'")
         fleet = self._store.fleet
         if incarnation and fleet is not None:
-            departed = replace(fleet, departed=(incarnation, *fleet.departed)[:DEPARTED])
-            changes = [(key_of(record), None), (key_of(fleet), departed)]
+            changes = [(key_of(record), None), (key_of(fleet), _departed(fleet, [incarnation]))]
             await self._store.write(changes, self._store.unchanged([record, fleet]))
         else:
             await self._store.delete(record)
@@ -289,6 +287,12 @@ def _aged(record: GatewayRecord, before: GatewayRecord | None, dropped: Collecti
     if before is not None:
         older += [before.incarnation, *before.older]
     return replace(record, older=tuple(one for one in dict.fromkeys(older) if one != record.incarnation)[:OLDER])
+
+
+def _departed(fleet: FleetRecord, incarnations: Collection[str]) -> FleetRecord:
+    """With these among those who write nothing more."""
+    new = [one for one in incarnations if one not in fleet.departed]
+    return replace(fleet, departed=(*new, *fleet.departed)[:DEPARTED])
 
 
 def _succeeded(record: GatewayRecord) -> GatewayRecord:
