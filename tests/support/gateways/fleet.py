@@ -141,10 +141,14 @@ class GatewayFleet:
 
         wait_until(lambda: ends(self.source) == ends(self.target), deadline, what="equal ends on both clusters")
 
-    def wait_waiting(self, by: GatewayProcess) -> str:
-        """What a promote of the topic waits for, once it says so."""
-        return wait_until(
-            lambda: str(self.mirror(by).get("waiting_for") or ""), 20.0, what="what the promote waits for"
+    def wait_waiting(self, by: GatewayProcess, naming: str) -> None:
+        """Wait until a promote of the topic waits for `naming`: before that it may wait for a mirror that moves.
+
+        Raises:
+            AssertionError: not within 20 s.
+        """
+        wait_until(
+            lambda: naming in str(self.mirror(by).get("waiting_for")), 20.0, what=f"that the promote waits for {naming}"
         )
 
     def source_ends(self) -> list[int]:
