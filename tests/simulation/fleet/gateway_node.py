@@ -18,9 +18,10 @@ from gateway.runtime.gateway import Gateway
 from gateway.runtime.process import CLOSE_S
 from gateway.transport.host import Host
 from gateway.transport.name_lock import NameLock
-from tests.simulation.fleet.rest import Answer, Asgi, ask, shared_app, shared_own_app
+from tests.simulation.fleet.rest import Answer, Asgi, ask
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.node import Node, State
+from tests.support.control.shared_app import shared_app, shared_own_app
 
 BOOTSTRAP_PORT: Final = 9292
 _TERMINATE_S: Final = 30.0  # after which whoever has sent SIGTERM sends SIGKILL

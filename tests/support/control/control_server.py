@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import uvicorn
 
-from gateway.api.app import create_app
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import Plane
+from tests.support.control.shared_app import shared_app
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class ControlServer:
     async def _start(self) -> None:
         self.plane = Plane()
         await self.plane.start()
-        app = create_app(lambda: self.plane.service, Metrics())
+        app = shared_app(lambda: self.plane.service, Metrics())
         self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
         self._served = asyncio.create_task(self._server._serve([self._listening]), name="uvicorn")
 

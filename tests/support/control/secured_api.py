@@ -17,7 +17,6 @@ from typing import Any
 import httpx
 
 from gateway.api.access.audit import LOGGER, AuditTrail
-from gateway.api.app import create_app
 from gateway.api.leader_forwarding import LeaderForwarding
 from gateway.api.own import create_own_app
 from gateway.config.api import Api
@@ -28,6 +27,7 @@ from gateway.runtime.api import ApiServer
 from gateway.runtime.console import console_feed
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import Plane
+from tests.support.control.shared_app import shared_app
 
 
 class _Lines(logging.Handler):
@@ -52,7 +52,7 @@ class SecuredApi:
         self.peers = peers or Peers(name, "1", lambda: "secret", lambda *_: None)
         metrics = Metrics()
         metrics.control = plane.service.numbers
-        self.app = create_app(lambda: plane.service, metrics)
+        self.app = shared_app(lambda: plane.service, metrics)
         self.timeline = Timeline(plane.store, lambda: plane.now_ms)
         self.feed = console_feed(lambda: self.forwarding, self.timeline, time.monotonic)
         own = create_own_app(plane.service.status, metrics, dict, self._found, self.app.openapi, self.feed)

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from gateway.api.app import create_app
 from gateway.api.migrations import migrations
 from gateway.groups.gate.rules.gates import Identity, Waiter
 from gateway.kafka.commits import Committed
@@ -20,6 +19,7 @@ from gateway.state.errors import ProducerFenced, StoreError
 from gateway.state.records import MirrorState
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
+from tests.support.control.shared_app import shared_app
 from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
 
@@ -30,7 +30,7 @@ LINK = {"link_name": "l", "configs": [{"name": "bootstrap.servers", "value": SOU
 async def api(plane: Plane) -> AsyncIterator[httpx.AsyncClient]:
     metrics = Metrics()
     metrics.control = plane.service.numbers
-    app = create_app(lambda: plane.service, metrics, lambda: {"bootstrap": "gw:9292", "1": "gw:9293"})
+    app = shared_app(lambda: plane.service, metrics, lambda: {"bootstrap": "gw:9292", "1": "gw:9293"})
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://gw") as client:
         yield client

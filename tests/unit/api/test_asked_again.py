@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 import httpx
 import pytest
 
-from gateway.api.app import create_app
 from gateway.fleet.views import Gateways
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
@@ -22,6 +21,7 @@ from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
 from tests.support.control.group_scene import GroupScene, gated_group
 from tests.support.control.mirror_records import changed
+from tests.support.control.shared_app import shared_app
 from tests.support.fakes.fake_engine import status
 from tests.support.registries.registry_pair import RegistryPair
 from tests.support.waiting import wait_until_async
@@ -330,7 +330,7 @@ async def api(plane: Plane):
     await book.generation("a", "b")
     await book.generation("a")
     fleet = Gateways("a", plane.store, book.registry, dict)
-    app = create_app(lambda: plane.service, Metrics(), fleet=lambda: fleet)
+    app = shared_app(lambda: plane.service, Metrics(), fleet=lambda: fleet)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://gw") as client:
         yield client

@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from gateway.api.access.roles import ROUTES
-from gateway.api.app import create_app
 from gateway.errors import Conflict, NotFound
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
@@ -21,6 +20,7 @@ from gateway.state.records import GroupRecord, MirrorDirection, MirrorError, Mir
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
 from tests.support.control.mirror_records import changed
+from tests.support.control.shared_app import shared_app
 from tests.support.fakes.fake_engine import status
 from tests.support.registries.registry_pair import RegistryPair
 
@@ -63,7 +63,7 @@ def fleet() -> Fleet:
 
 @pytest.fixture
 async def api(plane: Plane, fleet: Fleet):
-    app = create_app(lambda: plane.service, Metrics(), fleet=lambda: fleet)
+    app = shared_app(lambda: plane.service, Metrics(), fleet=lambda: fleet)
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://gw"
     ) as client:

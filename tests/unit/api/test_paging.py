@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from gateway.api import paging
-from gateway.api.app import create_app
 from gateway.state.records import GroupRecord
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import Plane
+from tests.support.control.shared_app import shared_app
 
 OURS = "/v3/links/l/mirrors"
 CONFLUENTS = "/kafka/v3/clusters/T/links/l/mirrors"
@@ -25,7 +25,7 @@ async def api(plane: Plane) -> AsyncIterator[httpx.AsyncClient]:
     """Of a link with seven mirror topics, `orders` and t1 to t6."""
     record = await plane.with_mirror("orders")
     await plane.by_hand(*(replace(record, mirror_topic=f"t{index}") for index in (3, 1, 6, 2, 5, 4)))
-    app = create_app(lambda: plane.service, Metrics())
+    app = shared_app(lambda: plane.service, Metrics())
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://gw:8642") as client:
         yield client

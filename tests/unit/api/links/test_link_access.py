@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from gateway.api.app import create_app
 from gateway.api.links import access_models
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import Plane
+from tests.support.control.shared_app import shared_app
 
 ACL = Acl(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:alice", "*", Operation.WRITE, Permission.ALLOW)
 SHOWN = {
@@ -27,7 +27,7 @@ SHOWN = {
 
 @pytest.fixture
 async def api(plane: Plane) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(create_app(lambda: plane.service, Metrics()), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(shared_app(lambda: plane.service, Metrics()), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://gw") as client:
         yield client
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from gateway.api.app import create_app
 from gateway.operations.link_tasks import LinkTask, TaskErrorCode
 from gateway.telemetry.metrics import Metrics
+from tests.support.control.shared_app import shared_app
 
 SECRET = {
     "security.protocol": "SASL_PLAINTEXT",
@@ -51,7 +51,7 @@ def confluent(name, value, *, default=False, fixed=False, sensitive=False, synon
 async def api(plane):
     record = await plane.with_link(ack="both", **{"cluster.link.prefix": "a."})
     await plane.by_hand(replace(record, client={**record.client, **SECRET}))
-    app = create_app(lambda: plane.service, Metrics())
+    app = shared_app(lambda: plane.service, Metrics())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gw") as client:
         yield client
 

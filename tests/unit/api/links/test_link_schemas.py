@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from gateway.api.app import create_app
 from gateway.api.links import schema_models
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import Plane
+from tests.support.control.shared_app import shared_app
 from tests.support.registries.registry_pair import RegistryPair
 
 
@@ -25,7 +25,7 @@ def pair(plane: Plane) -> RegistryPair:
 
 @pytest.fixture
 async def api(plane: Plane) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(create_app(lambda: plane.service, Metrics()), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(shared_app(lambda: plane.service, Metrics()), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://gw") as client:
         yield client
 

@@ -7,10 +7,10 @@ import base64
 import httpx
 import pytest
 
-from gateway.api.app import create_app
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism, salted
 from gateway.telemetry.metrics import Metrics
+from tests.support.control.shared_app import shared_app
 
 ALICE = ScramKey("alice", ScramMechanism.SHA_256)
 SALT = b"0123456789abcdef"
@@ -22,7 +22,7 @@ async def api(plane):
     await plane.with_link()
     plane.source.scram = {ALICE: ScramCredential(ALICE, 4096, b"s", b"p")}
     plane.source.quotas_there = {QUOTA: 100.0}
-    transport = httpx.ASGITransport(create_app(lambda: plane.service, Metrics()), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(shared_app(lambda: plane.service, Metrics()), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://gw") as client:
         yield client
 

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from gateway.api.app import create_app
 from gateway.state.records import MirrorError, MirrorState
 from gateway.state.transition_errors import TransitionErrorCode, with_error
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import Plane
 from tests.support.control.mirror_records import changed
+from tests.support.control.shared_app import shared_app
 from tests.support.waiting import wait_until_async
 
 MIRRORS = "/v3/links/l/mirrors"
@@ -21,7 +21,7 @@ DRY = {"validate_only": True}
 
 @pytest.fixture
 async def api(plane: Plane) -> AsyncIterator[httpx.AsyncClient]:
-    app = create_app(lambda: plane.service, Metrics())
+    app = shared_app(lambda: plane.service, Metrics())
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://gw") as client:
         yield client

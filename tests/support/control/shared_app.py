@@ -1,0 +1,69 @@
+"""The REST application of a test, made once for all tests of a process.
+
+FastAPI needs 50 ms to build the routes and as long again at their first request: more than most tests take. So one
+application serves them all; whose request it answers stands in a context variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from functools import cache
+from typing import Any, Final
+
+from fastapi import FastAPI
+
+from gateway.api.app import create_app
+from gateway.api.own import create_own_app
+
+_PARTS: ContextVar[tuple[Any, ...]] = ContextVar("_PARTS")
+"""Of the gateway that is asked: what `create_app`, or `create_own_app`, was given."""
+
+
+class SharedApp:
+    """An ASGI application that stands for a FastAPI one with parts of its own."""
+
+    def __init__(self, app: FastAPI, parts: tuple[Any, ...]) -> None:
+        self.openapi: Final = app.openapi
+        self._app = app
+        self._parts = parts
+
+    async def __call__(self, scope: Any, receive: Callable[[], Any], send: Callable[[Any], Awaitable[None]]) -> None:
+        before = _PARTS.set(self._parts)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            _PARTS.reset(before)
+
+
+class _Metrics:
+    async def text(self) -> tuple[bytes, str]:
+        text: tuple[bytes, str] = await _PARTS.get()[1].text()
+        return text
+
+
+def _part(index: int) -> Callable[[], Any]:
+    def call() -> Any:
+        return _PARTS.get()[index]()
+
+    return call
+
+
+@cache
+def _led(fleet: bool, writes: bool) -> FastAPI:
+    return create_app(_part(0), _Metrics(), _part(2), _part(3) if fleet else None, _part(4) if writes else None)
+
+
+@cache
+def _own() -> FastAPI:
+    return create_own_app(_part(0), _Metrics(), _part(2), _part(3))
+
+
+def shared_app(plane: Any, metrics: Any, listeners: Any = dict, fleet: Any = None, writes: Any = None) -> SharedApp:
+    """In place of `create_app`."""
+    return SharedApp(_led(fleet is not None, writes is not None), (plane, metrics, listeners, fleet, writes))
+
+
+def shared_own_app(*parts: Any) -> SharedApp:
+    """In place of `create_own_app`, without what only the console and the description need."""
+    return SharedApp(_own(), parts[:4])
