@@ -241,6 +241,7 @@ class PartitionRunner:
         if self.appender is not appender:
             if self.appender is not None:
                 self.appender.discard(self)
+                self._window.leader_changed()
             self.appender = appender
             self._offer()
 

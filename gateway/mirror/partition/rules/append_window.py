@@ -7,6 +7,8 @@ continuation of its log. What this object adds is pace and recovery:
   owner reads the target's log end and calls `resume`.
 * The first append after a start and after an unknown outcome travels alone: while the broker has no state for our
   producer id it accepts any sequence, so a batch behind a refused first one would land at a wrong offset.
+* When another broker leads the partition, what the one before has not answered comes first, and then one append alone:
+  behind one that never came to the new leader, the next would land at its place for the same reason.
 * A broker takes one append of a partition after the other, each for one round trip to its replicas, so it takes some
   hundred a second, however small they are. When more batches wait than may travel, those that are small are merged to
   one (`protocol/batch/merge.py`). Such an append ends where one of its batches ends, as every other does: the log end
@@ -116,6 +118,7 @@ class AppendWindow:
         "_flights",
         "_flying_bytes",
         "_in_flight",
+        "_moves",
         "_producer_id",
         "_queue",
         "bytes",
@@ -139,6 +142,7 @@ class AppendWindow:
         self._in_flight = 0  # batches
         self._flying_bytes = 0
         self._alone = True
+        self._moves = False  # appends are open at the leader before
         self.outcome_unknown = False
         self.outstanding = 0
         self.position = 0
@@ -200,7 +204,14 @@ class AppendWindow:
         stamp, records = restamped(data, producer_id=self._producer_id, sequence=sequence)
         return Append(base, records, stamp)
 
+    def leader_changed(self) -> None:
+        """Appends go to another broker from now on."""
+        if self.outstanding:
+            self._moves = self._alone = True
+
     def _has_room(self) -> bool:
+        if self._moves:
+            return False
         flights = self._flights
         if len(flights) < (1 if self._alone else self.most_in_flight):
             return True
@@ -282,7 +293,10 @@ class AppendWindow:
                 self.merged += len(batches)
             for batch in batches:
                 self._drop(batch)
-        self._alone = False
+        if self._moves:
+            self._moves = self.outstanding > 0
+        else:
+            self._alone = False
 
     def outcome_is_unknown(self) -> None:
         """One answer went wrong (its append is counted as answered): hand out nothing until `resume`."""
@@ -314,7 +328,7 @@ class AppendWindow:
             )
         self.position = self.source_position = log_end
         self._alone = True
-        self.outcome_unknown = False
+        self._moves = self.outcome_unknown = False
 
     def compact(self) -> None:
         """Copy what is queued out of the fetch answers it lies in: a target that stalls must not keep those whole."""

@@ -145,6 +145,21 @@ def test_an_exception_fails_the_partition_and_nothing_else(
     assert "Traceback" in caplog.text
 
 
+def test_another_leader_gets_nothing_while_the_one_before_has_not_answered() -> None:
+    appender: Any = SimpleNamespace(ready=lambda runner: None, discard=lambda runner: None, pump=lambda: None)
+    other: Any = SimpleNamespace(**vars(appender))
+    runner, _ = copying()
+    runner.assign(appender)
+    runner.fetched(memoryview(b"".join(make_batch(base, 1) for base in range(4))), 4, 0.0)
+    assert runner.take()
+    runner.append_answered(0, 0, 0, "")
+    assert runner.take()
+    runner.assign(other)
+    assert runner.take() is None
+    runner.append_answered(1, 0, 1, "")
+    assert [runner.take() is not None, runner.take() is not None] == [True, False]
+
+
 def test_stopping_waits_for_what_is_in_flight() -> None:
     runner, _ = copying()
     runner.fetched(memoryview(make_batch(0, 4)), 10, 0.0)

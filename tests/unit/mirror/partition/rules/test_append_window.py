@@ -168,6 +168,38 @@ def test_after_an_unknown_outcome_the_bytes_on_their_way_are_counted_anew() -> N
     assert len(sizes(window)) == MAX_IN_FLIGHT
 
 
+def test_what_the_leader_before_has_not_answered_comes_before_anything_for_the_next_one() -> None:
+    """One without a state for the producer id takes any sequence: a later batch would land at an open one's place."""
+    window = window_with(*(pending(base) for base in range(MAX_IN_FLIGHT)))
+    assert window.take()
+    assert window.take()
+    window.leader_changed()
+    assert window.take() is None
+    window.appended(0, 0)
+    assert window.take() is None
+    window.appended(1, 1)
+    assert window.take()
+    assert window.take() is None, "the first one travels alone"
+    window.appended(2, 2)
+    assert sizes(window) == [1, 1]
+
+
+def test_a_change_of_leader_with_nothing_open_holds_nothing_up() -> None:
+    window = window_with(*(pending(base) for base in range(MAX_IN_FLIGHT)))
+    window.leader_changed()
+    assert sizes(window) == [1] * MAX_IN_FLIGHT
+
+
+def test_after_a_change_of_leader_an_unknown_outcome_is_found_out_as_ever() -> None:
+    window = window_with(pending(0), pending(1))
+    assert window.take()
+    window.leader_changed()
+    window.outcome_is_unknown()
+    assert window.wants_log_end
+    window.resume(0)
+    assert [window.take() is not None, window.take() is not None] == [True, False]
+
+
 def test_codecs_are_kept() -> None:
     append = behind(20, codec=4).take()
     assert append is not None
