@@ -162,7 +162,12 @@ class PartitionMirror(PartitionState):
 
     def wants_fetch(self, now: float) -> bool:
         """True when the partition should be in the next fetch, from `source.cursor.fetch_offset`."""
-        return self.phase is PartitionPhase.COPYING and self.source.ready(now)
+        return self.phase is PartitionPhase.COPYING and not self._is_lost and self.source.ready(now)
+
+    @property
+    def _is_lost(self) -> bool:
+        """It is not known where reading is to go on: the offset map is asked, or the source."""
+        return self.translator is not None and (self.deciding or (self.contested_end is not None and self.slow))
 
     def fetched(
         self,
@@ -187,7 +192,7 @@ class PartitionMirror(PartitionState):
         if asked >= 0 and asked != self.source.cursor.fetch_offset:  # the question was another one: no continuation
             return NOTHING
         translator = self.translator
-        if translator is not None and (self.deciding or (self.contested_end is not None and self.slow)):
+        if self._is_lost:
             return NOTHING  # not before the position is known again
         try:
             commands = self.source.fetched(records, high_watermark, now, stable, aborted, log_start)

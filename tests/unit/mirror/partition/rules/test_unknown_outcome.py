@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.mirror.partition.rules.commands import NOTHING, ReadSourceLog, ReadTargetLog
+from gateway.mirror.offset_map.rules.codec import PartitionKey
+from gateway.mirror.offset_map.rules.ledger import OffsetLedger
+from gateway.mirror.offset_map.rules.offset_map import Breakpoint
+from gateway.mirror.partition.rules.commands import NOTHING, DecideBreakpoints, ReadSourceLog, ReadTargetLog
 from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.target_side import LOW_LOG_END_S, SLOW_RETRY_S
-from gateway.state.records import MirrorError
+from gateway.state.records import MirrorError, PartitionStart
 from protocol.errors import ErrorCode
 from tests.support.mirror.batches import make_batch
 from tests.support.mirror.partition_talk import PID, copying, feed, only_failure, tail, taken
@@ -216,3 +219,23 @@ def test_an_answer_from_before_the_target_lost_appends_is_no_offset_gap() -> Non
     assert len(mirror.window) == 0
     assert mirror.fetched(memoryview(make_batch(0, 1)), 1_000, 0.0, asked=0) == NOTHING
     assert len(mirror.window) == 1
+
+
+def test_the_source_is_not_read_before_the_map_says_from_where() -> None:
+    """An answer would be thrown away, and asked for again at once."""
+    ledger = OffsetLedger(PartitionKey(2, 0, 0), Breakpoint(0, 0), lambda: 1)
+    mirror = PartitionMirror(PartitionStart(0, 0), PID, wall_ms=lambda: 0, ledger=ledger)
+    mirror.begin()
+    (decide,) = mirror.target_log(0, 0, None, now=0.0)
+    assert isinstance(decide, DecideBreakpoints)
+    mirror.breakpoints_decided(decide.log_end, decide.run)
+    mirror.source_log(0, 100)
+    assert mirror.wants_fetch(0.0)
+    mirror.fetched(memoryview(make_batch(0, 1)), 100, 0.0)
+    assert mirror.take()
+    mirror.append_unknown("no answer")
+    (decide,) = mirror.target_log(0, 0, None, now=1.0)
+    assert isinstance(decide, DecideBreakpoints)
+    assert not mirror.wants_fetch(1.0)
+    mirror.breakpoints_decided(decide.log_end, decide.run)
+    assert mirror.wants_fetch(1.0)
