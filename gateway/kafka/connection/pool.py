@@ -139,10 +139,11 @@ class Pool:
                 connection.retire(reason)
 
     def drop(self, lanes: Collection[str], reason: str) -> None:
-        """Close the connections of these lanes; a lane is named by what comes before a '-'."""
+        """Close the connections of these lanes, and have the kernel send on nothing that was written to them; a lane is
+        named by what comes before a '-'."""
         for _, lane, connection in tuple(self.open_connections()):
             if isinstance(lane, str) and (lane in lanes or lane.split("-", 1)[0] in lanes):
-                connection.close(reason)
+                connection.take_back(reason)
 
     def forget_missing(self) -> None:
         """Drop what is kept about nodes that have left the cluster and have no connection."""

@@ -27,6 +27,9 @@ class Connected:
     def close(self, reason: str = "") -> None:
         self.closed = True
 
+    def take_back(self, reason: str) -> None:
+        self.close(reason)
+
 
 class Broker:
     """Takes tokens; who is in `unknown` is refused once. Also the book of tokens."""

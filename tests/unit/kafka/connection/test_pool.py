@@ -21,9 +21,14 @@ class Line:
         self.closed = False
         self.on_closed: list[object] = []
         self.retires = False
+        self.taken_back = False
 
     def retire(self, _reason: str) -> None:
         self.retires = True
+
+    def take_back(self, reason: str) -> None:
+        self.taken_back = True
+        self.close(reason)
 
     def close(self, _reason: str = "") -> None:
         if not self.closed:
@@ -230,6 +235,13 @@ async def test_a_connection_that_retires_is_dropped_with_its_lane(lab: Lab) -> N
     lab.pool.reconfigure(quick("b:1"), "changed")
     lab.pool.drop(("produce",), "the lease is over")
     assert former.closed
+
+
+async def test_what_is_dropped_is_taken_back(lab: Lab) -> None:
+    """The kernel would send on what it has, whenever the way is free again."""
+    dropped, kept = [cast(Line, await lab.get(lane=lane)) for lane in ("mirror-append", "control")]
+    lab.pool.drop(("mirror-append",), "the lease is over")
+    assert (dropped.taken_back, kept.taken_back, kept.closed) == (True, False, False)
 
 
 async def test_what_was_refused_before_is_tried_at_once_by_another_configuration(lab: Lab) -> None:
