@@ -96,7 +96,7 @@ class DataPlane:
         self.forwarder = forwarder = Forwarder(host.monotonic)
         counted = CountedWrites(sessions=sessions.open, clock=host.monotonic, stats=sessions.stats, forwarder=forwarder)
         routing.subscribe(counted.routing_changed)
-        lanes = CutoverLanes(sources=sources, forwarder=forwarder)
+        lanes = CutoverLanes(sources=sources, forwarder=forwarder, progress=progress)
         routing.subscribe(lanes.routing_changed)
         forwarder.drop = lanes.drop
         forwarder.stalls_seen = sessions.stats.stalls.of

@@ -461,7 +461,7 @@ class PromoteRun:
         """Seconds that writes were paused; None when they were not."""
         for topic in self._topics:
             if self._memory.handed(topic) is not None:  # it begins anew, where its copy ends: perhaps further back
-                self._tools.progress.forget(topic)
+                self._tools.progress.begins_anew(topic)
         paused_s = self._pause.release("rehearsed" if self._memory.rehearses else "aborted")
         if self._gather.groups is not None:
             self._gather.groups.resumed()

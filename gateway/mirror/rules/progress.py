@@ -12,6 +12,8 @@ from itertools import count
 
 from gateway.kafka.topic_partition import TopicPartition
 
+_Waiter = tuple[int, int, Callable[[], None], Callable[[], None] | None]  # position, tie, reached, ended
+
 
 class MirrorProgress:
     """Mirrored-to positions in *source* offsets: every source record below is on the target.
@@ -27,7 +29,7 @@ class MirrorProgress:
         self.moved: set[TopicPartition] | None = None
         self.on_wait: Callable[[TopicPartition], None] = lambda key: None
         self._positions: dict[str, dict[int, int]] = {}
-        self._waiters: dict[TopicPartition, list[tuple[int, int, Callable[[], None]]]] = {}
+        self._waiters: dict[str, dict[int, list[_Waiter]]] = {}
         self._ties = count()
 
     def position(self, topic: str, partition: int) -> int | None:
@@ -50,19 +52,42 @@ class MirrorProgress:
 
     def _reached(self, key: TopicPartition, position: int) -> None:
         self._positions.setdefault(key[0], {})[key[1]] = position
-        waiters = self._waiters.get(key)
+        waiters = self._waiters.get(key[0], {}).get(key[1])
         while waiters and waiters[0][0] <= position:
             heapq.heappop(waiters)[2]()
 
-    def forget(self, topic: str) -> None:
-        """Drop a topic's positions (mirror deleted). Its waiters are left to their own deadlines."""
+    def begins_anew(self, topic: str) -> None:
+        """Drop a topic's positions: its mirror goes on from where the copy ends, perhaps further back."""
         self._positions.pop(topic, None)
 
-    def when(self, topic: str, partition: int, position: int, callback: Callable[[], None]) -> None:
-        """Call `callback` once the position is reached; at once if it already is."""
+    def forget(self, topic: str) -> None:
+        """Drop a topic's positions, and end the waits for them: of the offsets of another mirror period, or of a mirror
+        that is deleted."""
+        self._positions.pop(topic, None)
+        self.end_waits(topic)
+
+    def end_waits(self, topic: str) -> None:
+        """What is not mirrored by now will not be: call `ended` of each waiter. One without is left as it is."""
+        for waiters in self._waiters.get(topic, {}).values():
+            ended = [waiter[3] for waiter in waiters if waiter[3] is not None]
+            waiters[:] = [waiter for waiter in waiters if waiter[3] is None]
+            heapq.heapify(waiters)
+            for call in ended:
+                call()
+
+    def when(
+        self,
+        topic: str,
+        partition: int,
+        position: int,
+        callback: Callable[[], None],
+        ended: Callable[[], None] | None = None,
+    ) -> None:
+        """Call `callback` once the position is reached, at once if it already is; or `ended` when it never will be."""
         now = self.position(topic, partition)
         if now is not None and now >= position:
             callback()
             return
-        heapq.heappush(self._waiters.setdefault((topic, partition), []), (position, next(self._ties), callback))
+        waiters = self._waiters.setdefault(topic, {}).setdefault(partition, [])
+        heapq.heappush(waiters, (position, next(self._ties), callback, ended))
         self.on_wait((topic, partition))

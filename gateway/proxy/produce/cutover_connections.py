@@ -6,6 +6,9 @@ lanes to that source are closed, with what their sockets have not sent yet: when
 enough, before it reads for the last time where the source ends, so that it counts all that was acknowledged (`drop`);
 and at the cutover, before writes that were held are let go to the target. The clients' connections close with an
 unknown outcome, and their retries go to the target.
+
+Nor is the mirror waited for then (`ack: both`): what it has not copied stays behind. It is answered as what takes too
+long, before writes that were held are let go.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from collections.abc import Collection, Mapping
 
 from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
 from gateway.kafka.cluster import Cluster
+from gateway.mirror.rules.progress import MirrorProgress
 from gateway.proxy.produce.forwarder import Forwarder
 
 _LANES = ("produce", "transactions")
@@ -22,8 +26,9 @@ _LANES = ("produce", "transactions")
 class CutoverLanes:
     """`routing_changed` subscribes to the routing table, which releases what waited after that."""
 
-    def __init__(self, *, sources: Mapping[str, Cluster], forwarder: Forwarder) -> None:
+    def __init__(self, *, sources: Mapping[str, Cluster], forwarder: Forwarder, progress: MirrorProgress) -> None:
         self._sources = sources
+        self._progress = progress
         self._forwarder = forwarder
         self._forwarded: dict[str, str] = {}  # mirror topic -> link, of those written to their source until now
 
@@ -40,6 +45,10 @@ class CutoverLanes:
                 self._forwarded[topic] = route.link
         for link in {link for topic, link in cut_over.items() if self._is_under_way(topic)}:
             self._drop(link, f"a topic of link '{link}' is written on the target now")
+        for topic in cut_over:
+            route = routing.topics.get(topic)
+            if route is None or not route.goes_on:  # a promote has left nothing behind
+                self._progress.end_waits(topic)
 
     def drop(self, topic: str) -> None:
         """Wait for no answer to the topic's writes any more."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import NamedTuple
 
@@ -54,7 +55,8 @@ class SourceWrites:
     `sources`: by link. `on_forwarded`: (mirror topic, partition, base offset, records) committed by the source.
     `may_write`, `lease_valid`: may a write be sent, its answer be passed on now? See `fleet/rules/leases.py`; a write
     leaves only if it still may. `clock`: monotonic seconds.
-    `quotas`: of writes to sources. `unanswered`: told of what was under way when its connection broke.
+    `quotas`: of writes to sources. `unanswered`: told of what was under way when its connection broke, or
+    that a failover has left behind: it comes again.
     """
 
     forwarder: Forwarder
@@ -198,7 +200,7 @@ class ForwardedProduce:
             self._results.append(result._replace(topic=topic))
         waits = [r for r in self._results if not r.error_code and self._acked_by_both(r.topic)]
         if waits and self._view.acks != 0:
-            self._await_mirror(waits, counts)
+            self._await_mirror(waits, counts, parts)
         elif write.as_is and clean and self._view.acks != 0:
             self._exchange.reply(body)
         else:
@@ -213,22 +215,34 @@ class ForwardedProduce:
         route: TopicRoute | None = self._plan.routes.get(topic)
         return route is not None and route.ack is Ack.BOTH
 
-    def _await_mirror(self, waits: list[PartitionResult], counts: dict[TopicPartition, int]) -> None:
-        """Answer when the target has the records too, or with REQUEST_TIMED_OUT after the request's own timeout."""
+    def _await_mirror(
+        self, waits: list[PartitionResult], counts: dict[TopicPartition, int], parts: Sequence[Part]
+    ) -> None:
+        """Answer when the target has the records too, or with REQUEST_TIMED_OUT: after the request's own timeout, or
+        once a failover has left them behind."""
         left = {(result.topic, result.partition) for result in waits}
+        late = set[TopicPartition]()
         timer = self._writes.loop.call_later(self._view.timeout_ms / 1000, lambda: timed_out())  # noqa: PLW0108 - defined below
 
-        def mirrored(key: TopicPartition) -> None:
+        def ended(key: TopicPartition, *, mirrored: bool) -> None:
+            if timer.cancelled():
+                return
             left.discard(key)
-            if not left and not timer.cancelled():
-                timer.cancel()
-                self._part_done()
+            if not mirrored:
+                late.add(key)
+                self._comes_again(parts, key)
+            if not left:
+                answer()
 
         def timed_out() -> None:
+            late.update(left)
+            answer()
+
+        def answer() -> None:
             timer.cancel()
             self._results = [
                 r._replace(error_code=int(ErrorCode.REQUEST_TIMED_OUT), base_offset=-1)
-                if (r.topic, r.partition) in left
+                if (r.topic, r.partition) in late
                 else r
                 for r in self._results
             ]
@@ -237,7 +251,15 @@ class ForwardedProduce:
         for result in waits:
             key = (result.topic, result.partition)
             end = result.base_offset + counts.get(key, 0)
-            self._writes.progress.when(*key, end, lambda key=key: mirrored(key))  # type: ignore[misc]
+            self._writes.progress.when(
+                *key, end, partial(ended, key, mirrored=True), partial(ended, key, mirrored=False)
+            )
+
+    def _comes_again(self, parts: Sequence[Part], key: TopicPartition) -> None:
+        """The source has a batch that the cluster that is written from now on does not: what the producer sent behind
+        it waits until it has come again."""
+        self._refused(parts, *key)
+        self._writes.unanswered(self._body, [part for part in parts if (part.topic, part.partition) == key])
 
     def _produce_of_transaction(self) -> Callable[[], None]:
         """Count one Produce of the transaction in flight, if it is one; to be called when it is over."""

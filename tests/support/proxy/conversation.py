@@ -251,7 +251,7 @@ class Conversation:
             sessions=self.context.open, clock=self.clock, stats=self.context.stats, forwarder=self.forwarder
         )
         self.context.routing.subscribe(counted.routing_changed)
-        lanes = CutoverLanes(sources=self.sources, forwarder=self.forwarder)
+        lanes = CutoverLanes(sources=self.sources, forwarder=self.forwarder, progress=self.progress)
         self.context.routing.subscribe(lanes.routing_changed)
         self.forwarder.drop = lanes.drop
         self.install()

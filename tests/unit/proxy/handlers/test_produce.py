@@ -13,7 +13,7 @@ from gateway.state.ack import Ack
 from gateway.state.records import ProducerEntry
 from protocol.apis import ApiKey
 from protocol.codec import encode_response
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, is_retriable
 from protocol.header import frame_request, frame_response, peek_request_header, response_body_offset
 from protocol.messages import MetadataResponse
 from protocol.produce import PartitionResult, build_request_body, build_response_body, scan_request, scan_response
@@ -252,6 +252,43 @@ async def test_ack_both_times_out_as_acks_all_would(allowed: Conversation) -> No
     assert answers(allowed)[0][0].error_code == ErrorCode.REQUEST_TIMED_OUT
     allowed.progress.advance("mirrored", 0, 45)
     assert answers(allowed) == []
+
+
+async def test_ack_both_ends_with_a_failover_and_what_follows_waits_for_the_retry(allowed: Conversation) -> None:
+    """What the mirror has not copied stays behind: no offset of another mirror period makes a success of it."""
+
+    def publish(phase: WritePhase) -> None:
+        more = {"ack": Ack.BOTH, "goes_on": phase is not WritePhase.SWITCHED, "producers": ((),)}
+        allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", phase, **more)}))
+
+    publish(WritePhase.FORWARD)
+    allowed.says(produce(1, ("mirrored", 0)))
+    source_answers(allowed, PartitionResult("mirrored", 0, 0, 42))
+    publish(WritePhase.PAUSED)
+    following = make_batch(0, 3, producer_id=2**49 + 7, epoch=0, sequence=8)
+    allowed.says(produce(2, ("mirrored", 0), batch=following))
+    assert answers(allowed) == []
+    publish(WritePhase.SWITCHED)
+    ended, early = answers(allowed)
+    assert ended[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert is_retriable(early[0].error_code)
+    assert allowed.broker.take() == b""
+    allowed.progress.advance("mirrored", 0, 45)
+    assert answers(allowed) == []
+    allowed.says(again := produce(3, ("mirrored", 0)))
+    assert allowed.broker.take() == again
+
+
+async def test_ack_both_goes_on_over_a_promote(allowed: Conversation) -> None:
+    """Nothing is left behind: another gateway has yet to tell how far its mirror came."""
+    for phase in (WritePhase.FORWARD, WritePhase.PAUSED, WritePhase.SWITCHED):
+        allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", phase, ack=Ack.BOTH)}))
+        if phase is WritePhase.FORWARD:
+            allowed.says(produce(1, ("mirrored", 0)))
+            source_answers(allowed, PartitionResult("mirrored", 0, 0, 42))
+    assert answers(allowed) == []
+    allowed.progress.heard("mirrored", 0, 45)
+    assert answers(allowed) == [[PartitionResult("mirrored", 0, 0, 42)]]
 
 
 async def test_a_write_pause_holds_and_the_cutover_sends_to_the_target_in_order(allowed: Conversation) -> None:
