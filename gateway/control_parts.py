@@ -262,10 +262,14 @@ def failbacks(
     pauses: Mapping[str, PausesWrites],
     without_promote: Alone,
     overridden: Alone,
+    landing_s: float,
+    coverage: Coverage | None = None,
     on_failover: Sequence[OnFailover] = (),
     ends: SourceEnds | None = None,
 ) -> Failbacks:
-    """`tools` and `runs`: see the top of this file. `pauses`: every live gateway's forwarder, by the gateway's name."""
+    """`tools` and `runs`: see the top of this file. `pauses`: every live gateway's forwarder, by the gateway's name.
+    `landing_s`: seconds in which what a gateway had in flight lands once it has gone. `coverage`, `ends`,
+    `target_ends`: as of `topic_promoter`."""
     failover_ends = FailoverEnds(
         records=parts.records,
         target=parts.target,
@@ -287,6 +291,9 @@ def failbacks(
         pauses=pauses,
         ends=failover_ends,
         on_failover=on_failover,
+        earliest_stop=parts.clock() + landing_s,
+        landing_s=landing_s,
+        coverage=coverage,
     )
     failover = Failover(
         failover_tools,

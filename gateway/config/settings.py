@@ -43,7 +43,8 @@ class Groups(Section):
 
 class Promote(Section):
     """Limits of a topic promote. `lag_threshold` in records; `grace_ms` and `unknown_grace_ms`: how long the
-    source's end must not move under the write pause, without and with requests of unknown outcome.
+    source's end must not move under the write pause, without and with requests of unknown outcome. The second one is
+    also how long what a gateway had in flight may land once it has gone, for a failover too.
     """
 
     lag_threshold: Annotated[int, Field(ge=0)] = 1_000

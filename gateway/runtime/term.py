@@ -124,6 +124,8 @@ class LeaderTerm:
                 pauses=self.pauses,
                 without_promote=self._topics.without,
                 overridden=dependencies.mirrors.overridden,
+                landing_s=dependencies.settings.promote.unknown_grace_ms / 1000,
+                coverage=term.registry,
                 on_failover=[self._groups.failovers.failed_over],
             ),
             plan_start=self._plan_start,

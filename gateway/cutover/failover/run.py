@@ -16,7 +16,7 @@ from gateway.cutover.failover.ends import FailoverEnds, known_producers
 from gateway.cutover.failover.rules.failover import failback_ended, failed_over, next_step
 from gateway.cutover.failover.rules.memory import FailoverMemory
 from gateway.cutover.failover.rules.snapshot import FailoverLimits, FailoverStep, FailoverStepKind
-from gateway.cutover.write_pause.interface import PausesWrites
+from gateway.cutover.write_pause.interface import Coverage, PausesWrites
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
 from gateway.cutover.write_pause.rules.write_pause import Pause
@@ -45,7 +45,10 @@ OnFailover = Callable[[MirrorRecord], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailoverTools:
-    """What every run uses. `pauses`: every live gateway's forwarder, by the gateway's name; a live mapping."""
+    """What every run uses. `pauses`: every live gateway's forwarder, by the gateway's name; a live mapping.
+    `earliest_stop`: by `clock`; what a killed predecessor had in flight lands before. `landing_s`: for how long that of
+    any other may land once it has gone.
+    """
 
     records: Records
     engine: MirrorEngine
@@ -57,6 +60,9 @@ class FailoverTools:
     routing: RoutingTable
     pauses: Mapping[str, PausesWrites]
     ends: FailoverEnds
+    earliest_stop: float
+    landing_s: float
+    coverage: Coverage | None = None  # None: this gateway is the only one
     on_failover: Sequence[OnFailover] = ()
 
 
@@ -143,8 +149,13 @@ class FailoverRun:
             WritePhase.FORWARD if route is None else route.phase,
             frozenset(self._tools.pauses),
             self._tools.engine.running_partitions(record).cold,
+            self._earliest_stop(),
         )
         return next_step(snapshot, LIMITS)
+
+    def _earliest_stop(self) -> float:
+        coverage, earliest = self._tools.coverage, self._tools.earliest_stop
+        return earliest if coverage is None else max(earliest, coverage.last_departure() + self._tools.landing_s)
 
     def _record(self) -> MirrorRecord:
         return self._tools.records.mirror(*self._key)

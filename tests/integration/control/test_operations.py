@@ -74,7 +74,9 @@ class Control:
             topic_promoter=FakeTopicPromoter(promoters),
             group_promoter=FakeGroupPromoter(promoters),
             group_reports=GroupReports(),
-            failbacks=failbacks(parts, tools, nothing, pauses={}, without_promote=_alone, overridden=_alone),
+            failbacks=failbacks(
+                parts, tools, nothing, pauses={}, without_promote=_alone, overridden=_alone, landing_s=0.0
+            ),
             plan_start=self._plan_start,
             state_topic=self.state,
         )

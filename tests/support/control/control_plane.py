@@ -13,7 +13,7 @@ from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.runs import FailbackRuns
 from gateway.cutover.failover.operations import Alone
 from gateway.cutover.failover.run import OnFailover
-from gateway.cutover.write_pause.interface import PausesWrites
+from gateway.cutover.write_pause.interface import Coverage, PausesWrites
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.by_record import GatesByRecord
 from gateway.groups.gate.rules.gates import GroupGates
@@ -90,6 +90,9 @@ class Plane:
         without_promote: Alone = lambda link, topic: nullcontext(),
         on_failover: Sequence[OnFailover] = (),
         patience_s: float = 30.0,
+        target_ends: SourceEnds | None = None,
+        landing_s: float = 0.0,
+        coverage: Coverage | None = None,
     ) -> Failbacks:
         """With runs of their own; those that `service` has are others."""
         tools = failback_tools(self.parts, ends=ends, patience_s=patience_s)
@@ -100,6 +103,8 @@ class Plane:
             pauses=pauses,
             without_promote=without_promote,
             overridden=lambda link, topic: nullcontext(),
+            landing_s=landing_s,
+            coverage=coverage,
             on_failover=on_failover,
             ends=ends,
         )

@@ -372,7 +372,7 @@ async def test_status_counts(plane):
     assert status.gateway_id == plane.store.instance
 
 
-def test_fakes_know_both_clusters():
+async def test_fakes_know_both_clusters():
     assert Plane().reachable.keys() == {SOURCE, TARGET}
 
 

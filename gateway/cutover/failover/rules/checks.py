@@ -41,6 +41,8 @@ def check_step(snapshot: FailoverSnapshot, step: FailoverStep) -> None:
     """
     record, kind = snapshot.record, step.kind
     stopped = record.state is MirrorState.STOPPED
+    if kind is _K.STOP_MIRROR and not snapshot.on_target and snapshot.now < snapshot.earliest_stop:
+        raise FailoverViolated(f"{kind} of {record.mirror_topic} while appends of a gateway that has gone may land")
     if kind is _K.PERSIST and (missing := _not_storable(snapshot)):
         raise FailoverViolated(f"failover of {record.mirror_topic} without: {missing}")
     if kind in (_K.RELEASE, _K.RESTORE_CONFIGS, _K.TELL_GROUPS) and (not stopped or snapshot.committing):

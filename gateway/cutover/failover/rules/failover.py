@@ -26,7 +26,9 @@ Safety. A write goes to the target only when STOPPED is durable, and what STOPPE
 * every live gateway said that its writes pause, so that none goes to the source for a record behind the cutover, and
   before READ_LAST that nothing is in flight, or that it is not acknowledged any more
   (`proxy/produce/cutover_connections.py`): a gateway that has not heard of the cutover yet acknowledges nothing either;
-* the mirror was stopped, and the copy read after that: its own log ends, and offset map, and no position of before;
+* the mirror was stopped, and the copy read after that: its own log ends, and offset map, and no position of before.
+  It is not stopped before what a gateway that has gone had in flight to the copy has landed (the grace that a promote
+  waits for): it would be taken at any log end, since its sequence is the next one of the mirror's producer id;
 * of every partition there is such an answer. A copy that does not say of one where it ends is asked again for a while,
   and ends the failover then: no number is made up for it;
 * what of the source is not known is stored as not known (-1), and never as 0. Of a source that did not answer under
@@ -157,6 +159,8 @@ def _before_pause(snapshot: FailoverSnapshot, limits: FailoverLimits) -> Failove
 
 def _under_pause(snapshot: FailoverSnapshot, limits: FailoverLimits) -> FailoverStep | None:
     if snapshot.paused_since is None or (missing := snapshot.gateways - snapshot.paused):
+    if not snapshot.stopped and snapshot.now < snapshot.earliest_stop:  # also of one that goes under the pause
+        return FailoverStep(_K.WAIT, "appends of a gateway that has just stopped may still land", LOOK_AGAIN_S)
         asked = snapshot.gateways if snapshot.paused_since is None else missing
         reason = f"gateways to pause their writes: {', '.join(sorted(asked))}"
         return FailoverStep(_K.PAUSE_WRITES, reason, limit_s=limits.pause_s)

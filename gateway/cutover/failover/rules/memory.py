@@ -89,7 +89,13 @@ class FailoverMemory:
         return SourceReading(tuple(highest), self.last is not None and self.last.answered)
 
     def snapshot(
-        self, now: float, record: MirrorRecord, phase: WritePhase, gateways: frozenset[str], cold: tuple[int, ...] = ()
+        self,
+        now: float,
+        record: MirrorRecord,
+        phase: WritePhase,
+        gateways: frozenset[str],
+        cold: tuple[int, ...] = (),
+        earliest_stop: float = 0.0,
     ) -> FailoverSnapshot:
         """All that is known now."""
         return FailoverSnapshot(
@@ -112,6 +118,7 @@ class FailoverMemory:
             copy_error=self.copy_error,
             storing_since=self.storing_since,
             committing=self.committing,
+            earliest_stop=earliest_stop,
             gave_up=self.gave_up,
             taken_back=self.taken_back,
             released=self.released,

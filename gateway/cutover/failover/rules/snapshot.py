@@ -71,7 +71,8 @@ class FailoverSnapshot:
     `paused_since`: since when this gateway's writes pause. `producers`: as the mirror knew them right before it was
     `stopped`. `copy`: read after that, None for each partition without an answer; asked for since `reading_since`, with
     `copy_error` saying why not. `storing_since`: when the cutover was tried first. `committing`: it was tried, and
-    whether it is stored is not known. `gave_up`: why. `taken_back`: writes and mirror are as before. `released`: the
+    whether it is stored is not known. `earliest_stop`: not before; what a gateway that has gone had in flight to the
+    copy must have landed by then. `gave_up`: why. `taken_back`: writes and mirror are as before. `released`: the
     pause has ended behind the cutover. `restored`, `told`: what follows the cutover was tried.
     """
 
@@ -105,6 +106,7 @@ class FailoverStepKind(StrEnum):
     """What to do next. WAIT and DONE do nothing."""
 
     WAIT = "wait"
+    earliest_stop: float = 0.0
     READ_SOURCE = "read_source"
     PAUSE_WRITES = "pause_writes"
     DRAIN = "drain"

@@ -81,6 +81,21 @@ class Scene:
         return record
 
 
+class Coverage:
+    """One gateway has gone."""
+
+    gone = 0.0
+
+    def lost(self) -> str:
+        return ""
+
+    def departed(self, since: float, acknowledged: Collection[str]) -> int:
+        return 0
+
+    def last_departure(self) -> float:
+        return self.gone
+
+
 @pytest.fixture
 async def scene(plane: Plane) -> Scene:
     topic = await mirrored_topic(plane)
@@ -266,6 +281,26 @@ async def test_describe_says_what_a_failover_waits_for(scene: Scene) -> None:
     (record,) = await asyncio.wait_for(run, 10)
     assert record.state is S.STOPPED
     assert mirrors.view(scene.record).waiting_for == ""
+
+
+async def test_what_a_gateway_that_has_gone_had_in_flight_lands_before_the_mirror_is_stopped(scene: Scene) -> None:
+    """Else it lands behind the cutover: its sequence is the next one of the mirror's producer id."""
+    loop = asyncio.get_running_loop()
+    coverage, gone = Coverage(), loop.time()
+    coverage.gone = gone
+    scene.periods = scene.plane.failbacks(
+        pauses={"g": scene.topic.forwarder}, ends=RangeEnds(scene.plane.source), landing_s=0.2, coverage=coverage
+    )
+    stopped: list[float] = []
+    stop = scene.plane.engine.stop_mirror
+
+    async def stop_mirror(link: str, topic: str) -> None:
+        stopped.append(loop.time())
+        await stop(link, topic)
+
+    scene.plane.engine.stop_mirror = stop_mirror  # type: ignore[method-assign]
+    assert (await asyncio.wait_for(scene.failover(), 10)).state is S.STOPPED
+    assert stopped[0] >= gone + 0.2
 
 
 async def test_a_failover_whose_caller_is_cut_off_takes_all_back(scene: Scene) -> None:

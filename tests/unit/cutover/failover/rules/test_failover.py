@@ -76,6 +76,10 @@ def decide(known: FailoverSnapshot) -> FailoverStep:
         (storable(storing_since=96.0), K.PERSIST),
         (storable(storing_since=95.0), K.TAKE_BACK),
         (storable(committing=True), K.SETTLE),
+        (snapshot(source=DOWN, earliest_stop=100.5), K.WAIT),
+        (paused(earliest_stop=100.5), K.WAIT),  # a gateway has gone under the pause
+        (paused(earliest_stop=100.0), K.STOP_MIRROR),
+        (storable(earliest_stop=100.5), K.PERSIST),  # all have acknowledged the pause, and append nothing more
         (storable(committing=True, gave_up="no"), K.SETTLE),  # first it must be known
         (storable(gave_up="no"), K.TAKE_BACK),
         (snapshot(gave_up="no"), K.DONE),
@@ -177,6 +181,8 @@ def test_what_is_not_known_of_the_source_is_stored_as_not_known() -> None:
     copy = [CopyEnd(90, 80)] * 4
     assert left_behind([100, None, 90, 40], copy) == (10, -1, 0, -1)  # an end below the copy was never really seen
 
+    with pytest.raises(FailoverViolated, match="may land"):
+        check_step(paused(earliest_stop=100.5), FailoverStep(K.STOP_MIRROR))
 
 def test_the_record_of_the_cutover() -> None:
     record = failed_over(
