@@ -266,13 +266,14 @@ def failbacks(
     coverage: Coverage | None = None,
     on_failover: Sequence[OnFailover] = (),
     ends: SourceEnds | None = None,
+    target_ends: SourceEnds | None = None,
 ) -> Failbacks:
     """`tools` and `runs`: see the top of this file. `pauses`: every live gateway's forwarder, by the gateway's name.
     `landing_s`: seconds in which what a gateway had in flight lands once it has gone. `coverage`, `ends`,
     `target_ends`: as of `topic_promoter`."""
     failover_ends = FailoverEnds(
         records=parts.records,
-        target=parts.target,
+        target_ends=target_ends or NetTargetEnds(parts.target),
         maps=parts.maps,
         measure=parts.measure,
         ends=ends or NetSourceEnds(parts.sources),
@@ -290,10 +291,10 @@ def failbacks(
         routing=parts.routing,
         pauses=pauses,
         ends=failover_ends,
-        on_failover=on_failover,
         earliest_stop=parts.clock() + landing_s,
         landing_s=landing_s,
         coverage=coverage,
+        on_failover=on_failover,
     )
     failover = Failover(
         failover_tools,

@@ -9,16 +9,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from gateway.cutover.failover.rules.snapshot import CopyEnd, KnownProducers, SourceReading
+from gateway.cutover.failover.rules.snapshot import CopyEnd, KnownBatch, KnownProducers, SourceReading
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict, ControlError
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
-from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import target_errors
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.offset_translation import OffsetMaps
-from gateway.operations.origin_ends import SourceEnds
+from gateway.operations.origin_ends import Asked, LogEnds, SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth
 from gateway.state.link_config import parse
@@ -27,6 +26,7 @@ from gateway.topics.status import Measure
 
 _T = TypeVar("_T")
 _LOOK_S = 1.5  # a source that is known to answer is asked for its ends; it may be dying
+_COPY_S = 5.0
 
 
 class FailoverEnds:
@@ -36,17 +36,18 @@ class FailoverEnds:
         self,
         *,
         records: Records,
-        target: ClusterAccess,
+        target_ends: SourceEnds,
         maps: OffsetMaps,
         measure: Measure,
         ends: SourceEnds,
         health: Mapping[str, LinkHealth],
         deleted: DeletedMirrors,
     ) -> None:
-        """`ends`: reads the source's log ends. `health`: by link name, as it is now."""
+        """`ends`: reads the source's log ends, `target_ends` those of the target. `health`: by link name, as it is
+        now."""
         self._records = records
         self._store = records.store
-        self._target = target
+        self._target_ends = target_ends
         self._maps = maps
         self._health = health
         self._measure = measure
@@ -67,14 +68,21 @@ class FailoverEnds:
         """
         topic, partitions = record.mirror_topic, len(record.starts)
         if record.mode is MirrorMode.PRESERVE and (record.link, topic) not in self._maps.turned_translated:
-            with target_errors():
-                ranges = await self._target.log_ranges(topic, partitions)
-            return _of_each(partitions, [CopyEnd(end, end) for _, end in ranges])
+            ends = await self._copy_ends(record)
+            return _of_each(
+                partitions, [_above(CopyEnd(mark, mark), ends, at) for at, mark in enumerate(ends.high_watermarks)]
+            )
         with target_errors():
             maps = await self._maps.read(record)
+        ends = await self._copy_ends(record)  # behind the maps, whose own ends are high watermarks of before
         told = {(one.partition, one.target_end): one.mirrored_to for one in self._measure.known(record)}
         found = [_mapped(one, told.get((index, one.end))) for index, one in enumerate(maps)]
-        return _of_each(partitions, found)
+        return _of_each(partitions, [None if one is None else _above(one, ends, at) for at, one in enumerate(found)])
+
+    async def _copy_ends(self, record: MirrorRecord) -> LogEnds:
+        topic = record.mirror_topic
+        asked = {topic: len(record.starts)}
+        return (await self._target_ends.read(self._records.link(record.link), asked, _COPY_S, Asked.LOG_ENDS))[topic]
 
     async def on_the_copy(self, record: MirrorRecord) -> tuple[CopyEnd, ...]:
         """As `copied`, of every partition.
@@ -128,7 +136,10 @@ class FailoverEnds:
 def known_producers(engine: MirrorEngine, record: MirrorRecord) -> KnownProducers:
     """What the mirror knows of producers now, in one answer; of partitions that do not run here that is nothing."""
     found = _of_each(len(record.starts), engine.partition_ends(record))
-    tables = tuple(() if one is None else one.producers for one in found)
+    tables = tuple(
+        () if one is None else tuple(KnownBatch(*pair) for pair in zip(one.producers, one.following, strict=True))
+        for one in found
+    )
     return KnownProducers(tables, tuple(index for index, one in enumerate(found) if one is None or not one.warm))
 
 
@@ -137,6 +148,12 @@ def _mapped(found: OffsetMap, told: int | None) -> CopyEnd | None:
     if found.end > 0 and not len(found) and not found.read_to and told is None:
         return None  # the log holds something, and nobody says what
     return CopyEnd(found.read_to if told is None else max(found.read_to, told), found.end)
+
+
+def _above(copy: CopyEnd, ends: LogEnds, partition: int) -> CopyEnd:
+    """With what the leader's log has above it; nothing where the cluster does not tell that."""
+    log_ends = ends.log_ends or ()
+    return copy._replace(above=max(0, log_ends[partition] - copy.copy_end)) if partition < len(log_ends) else copy
 
 
 def _of_each(partitions: int, found: Sequence[_T | None]) -> tuple[_T | None, ...]:

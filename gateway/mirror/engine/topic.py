@@ -19,6 +19,7 @@ from gateway.mirror.partition.log_reader import LogReader
 from gateway.mirror.partition.log_start import earliest_start
 from gateway.mirror.partition.meters import SETTLED_S
 from gateway.mirror.partition.rules.partition import PartitionMirror
+from gateway.mirror.partition.rules.producer_table import offset_behind
 from gateway.mirror.partition.rules.schema_ids import IdRewriter
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.mirror.partition.runner import PartitionRunner
@@ -364,12 +365,15 @@ def _is_warm(runner: PartitionRunner) -> bool:
 
 
 def _end(runner: PartitionRunner) -> PartitionEnd:
-    window = runner.mirror.window
-    return PartitionEnd(window.source_position, window.position, _producers(runner), _is_warm(runner))
+    window, entries = runner.mirror.window, runner.cursor.producers.entries()
+    following = tuple(map(offset_behind, entries))
+    return PartitionEnd(
+        window.source_position, window.position, _on_the_copy(runner, entries), _is_warm(runner), following
+    )
 
 
-def _producers(runner: PartitionRunner) -> tuple[ProducerEntry, ...]:
-    entries, translator = runner.cursor.producers.entries(), runner.mirror.translator
+def _on_the_copy(runner: PartitionRunner, entries: tuple[ProducerEntry, ...]) -> tuple[ProducerEntry, ...]:
+    translator = runner.mirror.translator
     if translator is None or not runner.mirror.translates:
         return entries
     offsets = translator.ledger.map

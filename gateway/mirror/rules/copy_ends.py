@@ -18,7 +18,8 @@ class PartitionEnd(NamedTuple):
     """One partition that runs here.
 
     `mirrored_to`: the next offset of the origin to be mirrored; `copy_end`: the copy's log end that goes with it;
-    `producers`: the last batches of each producer, at their offsets on the copy, oldest first. `warm`: all that can be
+    `producers`: the last batches of each producer that were fetched, at their offsets on the copy, oldest first; some
+    may not be on the copy yet. `following`: for each of these the origin's offset behind it. `warm`: all that can be
     known of the producers was read, and no append is of unknown outcome.
     """
 
@@ -26,6 +27,7 @@ class PartitionEnd(NamedTuple):
     copy_end: int
     producers: tuple[ProducerEntry, ...]
     warm: bool
+    following: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

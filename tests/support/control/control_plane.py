@@ -107,6 +107,7 @@ class Plane:
             coverage=coverage,
             on_failover=on_failover,
             ends=ends,
+            target_ends=target_ends or RangeEnds(self.target),
         )
 
     def _open(self, config: ClusterConfig) -> FakeKafka:

@@ -22,6 +22,7 @@ from tests.support.control.control_plane import Plane
 
 LIMITS = PromoteLimits(lag_threshold=10, pause_timeout_s=0.3, grace_s=0.005, unknown_grace_s=0.05, source_timeout_s=0.2)
 TABLE = ((ProducerEntry(2**49, 0, 0, 4, 95),), (), ())
+FOLLOWING = ((100,), (), ())
 COPY = -40
 """The copy counts otherwise: where the origin ends at 100, it ends at 60."""
 
@@ -152,7 +153,7 @@ class TopicScene:
         is_reverse = self.plane.store.mirrors["l", topic].is_reverse
         copies = self.ends if is_reverse else self.target_ends
         copies.ends[topic][partition] = position + COPY
-        end = PartitionEnd(position, position + COPY, TABLE[partition], warm=True)
+        end = PartitionEnd(position, position + COPY, TABLE[partition], warm=True, following=FOLLOWING[partition])
         self.plane.engine.here.setdefault(("l", topic), {})[partition] = end
         self.plane.progress.advance(topic, partition, position)
 

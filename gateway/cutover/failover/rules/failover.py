@@ -31,6 +31,11 @@ Safety. A write goes to the target only when STOPPED is durable, and what STOPPE
   waits for): it would be taken at any log end, since its sequence is the next one of the mirror's producer id;
 * of every partition there is such an answer. A copy that does not say of one where it ends is asked again for a while,
   and ends the failover then: no number is made up for it;
+* a retry is answered only for a batch that is on the copy by that answer: what the mirror had fetched and not appended
+  stays behind, and its producer's retry is the only copy of it that goes on. So the copy is asked for a while until its
+  high watermarks are its leaders' log ends, as at a promote: a batch above would be appended once more. A target that
+  has lost replicas may never come to that; then the failover goes on, knows no batch of that partition, and says that
+  retries may come twice there (`MirrorCutover.retries_unknown`);
 * what of the source is not known is stored as not known (-1), and never as 0. Of a source that did not answer under
   the pause the numbers are those of what was seen of it, and it is stored that there may be more
   (`MirrorCutover.source_answered`). While the source answers, the number has every record that was acknowledged, but
@@ -50,7 +55,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gateway.cutover.failback.rules.failback_promote import handed_over
+from gateway.cutover.failback.rules.failback_promote import Producers, handed_over
 from gateway.cutover.failover.rules.checks import check_invariants, check_step
 from gateway.cutover.failover.rules.snapshot import (
     CopyEnd,
@@ -107,9 +112,9 @@ def _decide(snapshot: FailoverSnapshot, limits: FailoverLimits) -> FailoverStep:
         return step
     if not snapshot.stopped:
         return FailoverStep(_K.STOP_MIRROR, "the mirror's appends to be answered", limit_s=limits.stop_s)
-    if not snapshot.on_target and not _is_read(snapshot):
+    if not snapshot.on_target and (waits := _copy_waits(snapshot, limits)):
         again = _READ_AGAIN_S if snapshot.reading_since is not None else 0.0
-        return FailoverStep(_K.READ_COPY, _unread(snapshot), again, limits.copy_s)
+        return FailoverStep(_K.READ_COPY, waits, again, limits.copy_s)
     return FailoverStep(
         _K.PERSIST, "the cutover to be stored", LOOK_AGAIN_S if snapshot.storing_since is not None else 0.0
     )
@@ -154,13 +159,13 @@ def _before_pause(snapshot: FailoverSnapshot, limits: FailoverLimits) -> Failove
     if warms and since is not None and snapshot.now - since < limits.warm_s:
         where = f"{snapshot.record.mirror_topic}, partition {snapshot.cold[0]}"
         return FailoverStep(_K.WAIT, f"the last batches of the producers of {where}, to be read", LOOK_AGAIN_S)
+    if not snapshot.stopped and snapshot.now < snapshot.earliest_stop:  # also of one that goes under the pause
+        return FailoverStep(_K.WAIT, "appends of a gateway that has just stopped may still land", LOOK_AGAIN_S)
     return None
 
 
 def _under_pause(snapshot: FailoverSnapshot, limits: FailoverLimits) -> FailoverStep | None:
     if snapshot.paused_since is None or (missing := snapshot.gateways - snapshot.paused):
-    if not snapshot.stopped and snapshot.now < snapshot.earliest_stop:  # also of one that goes under the pause
-        return FailoverStep(_K.WAIT, "appends of a gateway that has just stopped may still land", LOOK_AGAIN_S)
         asked = snapshot.gateways if snapshot.paused_since is None else missing
         reason = f"gateways to pause their writes: {', '.join(sorted(asked))}"
         return FailoverStep(_K.PAUSE_WRITES, reason, limit_s=limits.pause_s)
@@ -174,6 +179,23 @@ def _under_pause(snapshot: FailoverSnapshot, limits: FailoverLimits) -> Failover
 def _is_read(snapshot: FailoverSnapshot) -> bool:
     copy = snapshot.copy
     return copy is not None and len(copy) == len(snapshot.record.starts) and None not in copy
+
+
+def _copy_waits(snapshot: FailoverSnapshot, limits: FailoverLimits) -> str:
+    """What of the copy is waited for: that it says where it ends, and, for a while, that all of it is on all of its
+    replicas."""
+    if not _is_read(snapshot):
+        return _unread(snapshot)
+    above, since = _above(snapshot.copy or ()), snapshot.reading_since
+    if not above or (since is not None and snapshot.now - since >= limits.copy_s):
+        return ""
+    where = ", ".join(map(str, above))
+    return f"all replicas to have what the log of the copy of '{snapshot.record.mirror_topic}' holds, partition {where}"
+
+
+def _above(copy: Sequence[CopyEnd | None]) -> tuple[int, ...]:
+    """The partitions whose log goes on above the high watermark."""
+    return tuple(at for at, one in enumerate(copy) if one is not None and one.above)
 
 
 def _unread(snapshot: FailoverSnapshot) -> str:
@@ -197,6 +219,21 @@ def left_behind(ends: Sequence[int | None], copy: Sequence[CopyEnd]) -> tuple[in
     return tuple(end - at.mirrored_to if end is not None and end >= at.mirrored_to else UNKNOWN for end, at in pairs)
 
 
+def handed_on(known: KnownProducers, copy: Sequence[CopyEnd]) -> tuple[Producers, tuple[int, ...]]:
+    """Per partition the batches whose retry is answered after the cutover, and where a retry may be appended once more.
+
+    The mirror knows a batch when it has fetched it, and that may have stayed behind: on the copy is what lies below its
+    end as a whole. Where that is not known, no retry is answered: twice is better than never.
+    """
+    missing = tuple(sorted({*known.missing, *_above(copy)}))
+    pairs = enumerate(zip(known.tables, copy, strict=True))
+    tables = (
+        () if at in missing else tuple(one.entry for one in table if one.following <= end.mirrored_to)
+        for at, (table, end) in pairs
+    )
+    return tuple(tables), missing
+
+
 def failed_over(
     record: MirrorRecord,
     copy: Sequence[CopyEnd],
@@ -215,6 +252,7 @@ def failed_over(
     Raises:
         WrongState, WrongLength, ValueError: the record, or one of the lists, does not allow it.
     """
+    tables, missing = handed_on(producers, copy)
     return apply(
         MirrorOperation.FAILOVER,
         record,
@@ -222,12 +260,12 @@ def failed_over(
         cutover=MirrorCutover(
             pause_epoch=epoch,
             at_ms=now_ms,
-            producers=handed_over(record, producers.tables),
+            producers=handed_over(record, tables),
             stopped_at=tuple(end.mirrored_to for end in copy),
             stopped_copy_at=tuple(end.copy_end for end in copy),
             not_mirrored=left_behind(source.ends, copy),
             source_answered=source.answered,
-            retries_unknown=producers.missing,
+            retries_unknown=missing,
         ),
         error=MirrorError.NO_ERROR,
         error_message="",

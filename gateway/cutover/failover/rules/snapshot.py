@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from gateway.cutover.failback.rules.failback_promote import Producers
 from gateway.cutover.write_pause.rules.routing import WritePhase
-from gateway.state.records import MirrorRecord
+from gateway.state.records import MirrorRecord, ProducerEntry
 from gateway.state.step import Step
 
 
@@ -23,8 +22,8 @@ class FailoverLimits:
     `warm_s`: for the producers' last batches, before the pause, and only while the source answers. `pause_s`: for
     every gateway to pause its writes. `drain_s`: for what is in flight to the source to be answered, and then for every
     gateway to say that it passes no answer on any more. `stop_s`: for the
-    mirror's appends to be answered. `copy_s`: for the copy, and its offset map, to be read. `store_s`: for other
-    changes of the record to come to an end.
+    mirror's appends to be answered. `copy_s`: for the copy, and its offset map, to be read, and for all of it to be on
+    all of its replicas. `store_s`: for other changes of the record to come to an end.
     """
 
     warm_s: float = 3.0
@@ -46,16 +45,28 @@ class SourceReading(NamedTuple):
 
 
 class CopyEnd(NamedTuple):
-    """One partition of the copy: the offset of the source up to which it has everything, and where its log ends."""
+    """One partition of the copy: the offset of the source up to which it has everything, and where its log ends (its
+    high watermark).
+
+    `above`: how many offsets of its leader's log lie above that. Whether they stay is not known.
+    """
 
     mirrored_to: int
     copy_end: int
+    above: int = 0
+
+
+class KnownBatch(NamedTuple):
+    """A batch that the mirror has fetched, on the copy or not. `following`: the source's offset behind it."""
+
+    entry: ProducerEntry
+    following: int
 
 
 class KnownProducers(NamedTuple):
     """`tables`: per partition the last batches of producers that are known; `missing`: where that may not be all."""
 
-    tables: Producers
+    tables: tuple[tuple[KnownBatch, ...], ...]
     missing: tuple[int, ...]
 
 
@@ -95,6 +106,7 @@ class FailoverSnapshot:
     copy_error: str = ""
     storing_since: float | None = None
     committing: bool = False
+    earliest_stop: float = 0.0
     gave_up: str = ""
     taken_back: bool = False
     released: bool = False
@@ -106,7 +118,6 @@ class FailoverStepKind(StrEnum):
     """What to do next. WAIT and DONE do nothing."""
 
     WAIT = "wait"
-    earliest_stop: float = 0.0
     READ_SOURCE = "read_source"
     PAUSE_WRITES = "pause_writes"
     DRAIN = "drain"

@@ -65,7 +65,7 @@ class ProducerTable:
     def carry_over(self, entries: Iterable[ProducerEntry]) -> None:
         """Begin with what another mirror of the partition knew, by offset, lowest first."""
         for entry in entries:
-            delta = (entry.last_sequence - entry.first_sequence) & 0x7FFFFFFF
+            delta = offset_behind(entry) - 1 - entry.base_offset
             self.saw(entry.producer_id, entry.epoch, entry.first_sequence, delta, entry.base_offset)
 
     def entries(self) -> tuple[ProducerEntry, ...]:
@@ -76,6 +76,11 @@ class ProducerTable:
             for epoch, first, last, offset in batches
         ]
         return tuple(sorted(found, key=lambda entry: entry.base_offset))
+
+
+def offset_behind(entry: ProducerEntry) -> int:
+    """Of a batch that stands at its offset of the log that it was read from: the offset after it."""
+    return entry.base_offset + ((entry.last_sequence - entry.first_sequence) & 0x7FFFFFFF) + 1
 
 
 def by_producer(entries: Iterable[ProducerEntry]) -> Mapping[int, tuple[ProducerEntry, ...]]:

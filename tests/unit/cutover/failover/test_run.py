@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.cutover.failover import run as failover_run
+from gateway.cutover.failover.rules.snapshot import FailoverLimits
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.errors import Conflict
 from gateway.mirror.rules.copy_ends import PartitionEnd
 from gateway.state.errors import StoreError, StoreUncertain
 from gateway.state.mirror_states import WrongState
-from gateway.state.records import MirrorDirection, MirrorError, MirrorRecord
+from gateway.state.records import MirrorDirection, MirrorError, MirrorRecord, ProducerEntry
 from tests.support.control.failback_scene import REVERSE, FailbackScene, S
-from tests.support.control.topic_scene import TABLE
+from tests.support.control.topic_scene import FOLLOWING, TABLE, FakeEnds
 from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
 
@@ -24,8 +26,9 @@ async def test_failover_without_a_source_counts_what_was_last_seen(scene: Failba
     plane.engine.numbers["l", "orders"] = [status(i, source_end=end) for i, end in enumerate(ends)]
     for index in range(3):
         plane.progress.advance("orders", index, 100)
+    fetched, behind = (*TABLE[0], ProducerEntry(2**49, 0, 5, 9, 100)), (100, 105)  # the second one waits to be appended
     plane.engine.here["l", "orders"] = {
-        index: PartitionEnd(100, 100, TABLE[index], warm=index == 0) for index in range(2)
+        index: PartitionEnd(100, 100, fetched, warm=index == 0, following=behind) for index in range(2)
     }
     told = []
 
@@ -46,11 +49,36 @@ async def test_failover_without_a_source_counts_what_was_last_seen(scene: Failba
     assert (record.cutover.producers, record.cutover.retries_unknown) == (
         TABLE,
         (1, 2),
-    )  # one was not read far enough, one elsewhere
+    )  # one was not read far enough, one elsewhere: nobody is told that his retry is a success there
     assert told == [(100, 100, 100)]
     assert ("l", "orders") not in plane.engine.running
     assert scene.phases[-1] is WritePhase.SWITCHED
     assert WritePhase.PAUSED in scene.phases  # nothing was forwarded between the last append and the cutover
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_failover_waits_for_the_replicas_of_the_copy_for_a_while(
+    scene: FailbackScene, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    """What is above the high watermark may stay or not. A target without replicas holds no failover up for good."""
+    monkeypatch.setattr(failover_run, "LIMITS", FailoverLimits(copy_s=0.2))
+    await scene.set(S.ACTIVE, readable=True)
+    plane, target_ends = scene.plane, FakeEnds({"orders": [100, 100, 100]}, hidden=3)
+    plane.engine.here["l", "orders"] = {
+        index: PartitionEnd(100, 100, TABLE[index], warm=True, following=FOLLOWING[index]) for index in range(3)
+    }
+
+    def replicated(reads: int) -> None:
+        target_ends.hidden = 0 if reads > 2 and not lost else 3  # the first one is the plan's
+
+    target_ends.on_read = replicated
+    (record,) = await plane.failbacks(
+        pauses={"gw": scene.forwarder}, ends=scene.ends, target_ends=target_ends
+    ).failover("l", ["orders"])
+    assert target_ends.reads > 2
+    assert (record.state, record.cutover.stopped_copy_at) == (S.STOPPED, (100, 100, 100))
+    assert record.cutover.producers == (((), (), ()) if lost else TABLE)
+    assert record.cutover.retries_unknown == ((0, 1, 2) if lost else ())
 
 
 async def test_failover_does_not_wait_for_writes_to_a_dead_source(scene: FailbackScene) -> None:

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from gateway.cutover.failover.rules import failover
 from gateway.cutover.failover.rules.checks import FailoverViolated, check_invariants, check_step
-from gateway.cutover.failover.rules.failover import failback_ended, failed_over, left_behind, next_step, why_not
+from gateway.cutover.failover.rules.failover import (
+    failback_ended,
+    failed_over,
+    handed_on,
+    left_behind,
+    next_step,
+    why_not,
+)
 from gateway.cutover.failover.rules.memory import FailoverMemory
 from gateway.cutover.failover.rules.snapshot import (
     CopyEnd,
@@ -18,12 +25,13 @@ from gateway.cutover.failover.rules.snapshot import (
     FailoverSnapshot,
     FailoverStep,
     FailoverStepKind,
+    KnownBatch,
     KnownProducers,
     SourceReading,
 )
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.state.mirror_states import WrongState
-from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
+from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, ProducerEntry
 from tests.support.models.failover_model import World, back, forward
 from tests.support.models.search import Violation, explore
 
@@ -68,18 +76,20 @@ def decide(known: FailoverSnapshot) -> FailoverStep:
         (paused(source=UP), K.READ_LAST),
         (paused(source=UP, last=DOWN), K.STOP_MIRROR),
         (paused(), K.STOP_MIRROR),
-        (storable(copy=None), K.READ_COPY),
-        (storable(copy=(None,), reading_since=99.0), K.READ_COPY),
-        (storable(copy=(), reading_since=99.0), K.READ_COPY),
-        (storable(copy=None, reading_since=95.0), K.TAKE_BACK),
-        (storable(), K.PERSIST),
-        (storable(storing_since=96.0), K.PERSIST),
-        (storable(storing_since=95.0), K.TAKE_BACK),
-        (storable(committing=True), K.SETTLE),
         (snapshot(source=DOWN, earliest_stop=100.5), K.WAIT),
         (paused(earliest_stop=100.5), K.WAIT),  # a gateway has gone under the pause
         (paused(earliest_stop=100.0), K.STOP_MIRROR),
         (storable(earliest_stop=100.5), K.PERSIST),  # all have acknowledged the pause, and append nothing more
+        (storable(copy=None), K.READ_COPY),
+        (storable(copy=(None,), reading_since=99.0), K.READ_COPY),
+        (storable(copy=(), reading_since=99.0), K.READ_COPY),
+        (storable(copy=None, reading_since=95.0), K.TAKE_BACK),
+        (storable(copy=(CopyEnd(90, 80, above=2),), reading_since=96.0), K.READ_COPY),
+        (storable(copy=(CopyEnd(90, 80, above=2),), reading_since=95.0), K.PERSIST),  # a failover cannot wait for ever
+        (storable(), K.PERSIST),
+        (storable(storing_since=96.0), K.PERSIST),
+        (storable(storing_since=95.0), K.TAKE_BACK),
+        (storable(committing=True), K.SETTLE),
         (storable(committing=True, gave_up="no"), K.SETTLE),  # first it must be known
         (storable(gave_up="no"), K.TAKE_BACK),
         (snapshot(gave_up="no"), K.DONE),
@@ -111,6 +121,11 @@ def test_steps(known: FailoverSnapshot, kind: FailoverStepKind) -> None:
         (snapshot(source=UP, cold=(3,), warming_since=100.0), "producers of t, partition 3"),
         (paused(paused=frozenset({"a"})), "gateways to pause their writes: b"),
         (storable(copy=(None,), copy_error="connection refused"), "the copy of 't' ends, its partitions (connection"),
+        (paused(earliest_stop=100.5), "a gateway that has just stopped may still land"),
+        (
+            storable(copy=(CopyEnd(90, 80, above=2),), reading_since=96.0),
+            "all replicas to have what the log of the copy of 't' holds, partition 0",
+        ),
         (storable(copy=None, reading_since=95.0), "not known after 5 s: where the copy of 't' ends"),
         (storable(committing=True), "whether the failover is stored is not known"),
         (storable(storing_since=1.0), "is being changed by other operations"),
@@ -166,6 +181,8 @@ def test_what_must_not_be() -> None:
     ):
         with pytest.raises(FailoverViolated):
             check_invariants(wrong)
+    with pytest.raises(FailoverViolated, match="may land"):
+        check_step(paused(earliest_stop=100.5), FailoverStep(K.STOP_MIRROR))
     for kind in (K.RELEASE, K.RESTORE_CONFIGS, K.TELL_GROUPS):
         with pytest.raises(FailoverViolated):
             check_step(storable(), FailoverStep(kind))
@@ -181,8 +198,6 @@ def test_what_is_not_known_of_the_source_is_stored_as_not_known() -> None:
     copy = [CopyEnd(90, 80)] * 4
     assert left_behind([100, None, 90, 40], copy) == (10, -1, 0, -1)  # an end below the copy was never really seen
 
-    with pytest.raises(FailoverViolated, match="may land"):
-        check_step(paused(earliest_stop=100.5), FailoverStep(K.STOP_MIRROR))
 
 def test_the_record_of_the_cutover() -> None:
     record = failed_over(
@@ -207,6 +222,15 @@ def test_the_record_of_the_cutover() -> None:
         )
     with pytest.raises(WrongState, match="STOPPED already"):
         failed_over(record, [CopyEnd(90, 80)], SourceReading((95,), answered=False), KnownProducers(((),), ()), 8, 1)
+
+
+def test_only_batches_that_are_on_the_copy_are_handed_over() -> None:
+    """By the source's offsets: those on the copy end where its map does."""
+    copied, half, queued = (KnownBatch(ProducerEntry(7, 0, first, first + 4, 80), first + 5) for first in (85, 88, 95))
+    table = (copied, half, queued)
+    known = KnownProducers((table, table, table), (1,))
+    copy = [CopyEnd(90, 80), CopyEnd(90, 80), CopyEnd(90, 80, above=1)]
+    assert handed_on(known, copy) == (((copied.entry,), (), ()), (1, 2))
 
 
 def test_the_record_of_a_failback_that_was_ended() -> None:
