@@ -146,6 +146,7 @@ class World:
             links=(LINK,) if elsewhere else (),
             told=lambda topic: topic not in elsewhere,
             looked=self.looks.of,
+            ack_both=plan.ack_both,
         )
         self.trouble = Trouble(self.source, self.target, self.recorder)
         self.leaders_lost = LeadersLost(

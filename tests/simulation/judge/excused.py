@@ -27,9 +27,12 @@ class LeftBehind(NamedTuple):
 
 
 class Excused:
-    """Of one run. `cutover_at`: key -> when its cutover was seen, in seconds; changes as the run goes on."""
+    """Of one run. `cutover_at`: key -> when its cutover was seen, in seconds; changes as the run goes on. `ack_both`: a
+    gateway tells no success before a record is on both clusters.
+    """
 
-    def __init__(self, recorder: Recorder, cutover_at: Mapping[str, float]) -> None:
+    def __init__(self, recorder: Recorder, cutover_at: Mapping[str, float], *, ack_both: bool = False) -> None:
+        self._ack_both = ack_both
         self._recorder = recorder
         self._cutover_at = cutover_at
         self._left: dict[str, list[LeftBehind]] = {}  # by key, a failover after the other
@@ -79,7 +82,7 @@ class Excused:
                 if part[0] != "send":
                     continue
                 key, text = part[1], part[2][1]
-                left = self._is_left(key, text) and not self._told_late(op, key)
+                left = self._is_left(key, text) and not self._told_wrongly(op, key)
                 gone = left or text in self._deleted.get(key, ())
                 if gone or op["time"] < kept_from.get(key, -1):
                     return {**op, "type": "unknown", "value": [_unplaced(each) for each in op["value"]]}
@@ -88,10 +91,12 @@ class Excused:
     def _is_left(self, key: str, text: str) -> bool:
         return any(text in each.texts for each in self._left.get(key, ()))
 
-    def _told_late(self, op: Op, key: str) -> bool:
-        """By a gateway, of a record's success behind the failover: then nothing may be left behind there any more."""
-        cut_over = self._cutover_at.get(key, float("inf"))
-        return self._recorder.sides.get(op["process"]) == TARGET and op["time"] / 1e9 > cut_over + _ON_ITS_WAY_S
+    def _told_wrongly(self, op: Op, key: str) -> bool:
+        """By a gateway, of a record's success behind the failover: then nothing may be left behind there any more. With
+        `ack: both` what it tells of at any time may not."""
+        if self._recorder.sides.get(op["process"]) != TARGET:
+            return False
+        return self._ack_both or op["time"] / 1e9 > self._cutover_at.get(key, float("inf")) + _ON_ITS_WAY_S
 
     def _without_left(self, op: Op) -> Op:
         """On the source: a poll without what a failover left behind; a commit up to there at most."""

@@ -83,6 +83,7 @@ class Judge:
     links: those whose mirrors and groups are judged here; all when there are none.
     told: whether a topic, by its name on either side, has its history here; else its logs are compared, no more.
     looked: by link and group: the last look at the members that a promote went by, if that is known.
+    ack_both: gateways answer a write when it is on both clusters.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Judge:
         links: Collection[str] = (),
         told: Callable[[str], bool] = lambda _topic: True,
         looked: Callable[[str, str], Look | None] = lambda _link, _group: None,
+        ack_both: bool = False,
     ) -> None:
         self.findings = Findings()
         self.state = StateView(target, self.findings, links=frozenset(links))
@@ -117,7 +119,7 @@ class Judge:
         self._failed_over: set[str] = set()
         self._demoted: set[str] = set()
         self._cutover_at: dict[str, float] = {}  # key -> when it was seen
-        self._excused = Excused(recorder, self._cutover_at)
+        self._excused = Excused(recorder, self._cutover_at, ack_both=ack_both)
         self.late = 0
         self._committed: dict[str, deque[tuple[float, Committed]]] = {}  # group -> on the source, as seen last
 

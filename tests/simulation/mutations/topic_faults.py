@@ -7,13 +7,17 @@ Each patch makes the shipped code behave as before the fix, no more: `git log` o
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from gateway.cutover.failback.destination import FailbackDestinations
 from gateway.cutover.failback.rules import failback_promote as way_home
+from gateway.cutover.failback.rules.failback_promote import Producers
 from gateway.cutover.failover import run as failover_run
 from gateway.cutover.failover.ends import FailoverEnds
+from gateway.cutover.failover.rules import failover as failover_rules
+from gateway.cutover.failover.rules.snapshot import CopyEnd, KnownProducers
 from gateway.cutover.promote import run as promote_run
 from gateway.cutover.promote.gather import Gatherer
 from gateway.cutover.promote.rules import checks as promote_checks
@@ -242,6 +246,15 @@ def stopped_by_positions(patching: Patching) -> None:
     patching.replace(FailoverEnds, "copied", copied)
 
 
+def hand_over_what_is_queued(patching: Patching) -> None:
+    """A failover answers retries of batches that the mirror has fetched and not appended."""
+
+    def unfiltered(known: KnownProducers, copy: Sequence[CopyEnd]) -> tuple[Producers, tuple[int, ...]]:
+        return tuple(tuple(one.entry for one in table) for table in known.tables), known.missing
+
+    patching.replace(failover_rules, "handed_on", unfiltered)
+
+
 def compare_ends_only(patching: Patching) -> None:
     """A reverse looks at where the logs end, not at what they hold."""
 
@@ -355,6 +368,16 @@ MUTATIONS: Final = (
         gateways=1,
         cast=(TABLE,),
         events=[Event(EventKind.TARGET_BROKER_PAUSED, 1, "", 1.5, 2.7)],
+    ),
+    sought(
+        "hole 15d: a failover hands over what is queued",
+        hand_over_what_is_queued,
+        life(_CREATE, _FAILOVER, pause_s=2.0),
+        runs=4,
+        gateways=1,
+        rate_per_s=40.0,
+        ack_both=True,
+        events=[Event(EventKind.TARGET_BROKER_PAUSED, 0, "", 1.5, 2.7)],
     ),
     sought(
         "hole 15c: a reverse compares ends only",
