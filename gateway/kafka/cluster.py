@@ -138,7 +138,10 @@ class Cluster:
         return self.view
 
     def invalidate(self, topic: str | None = None) -> None:
-        """Something in the view was wrong (a leader, an address): refresh it soon. Does not wait."""
+        """Something in the view was wrong (a leader, an address): refresh it soon, from another broker. Does not wait.
+
+        A `refresh` that is waited for behind this call is that one.
+        """
         self._metadata.hint(() if topic is None else (topic,))
 
     def leader(self, topic: str, partition: int) -> int | None:

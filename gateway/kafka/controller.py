@@ -62,7 +62,11 @@ async def on_controller(
 
 
 async def _look_again(cluster: Cluster, deadline: float) -> None:
-    """Refresh a view without a controller. If the time is over before the answer, that is still the reason."""
+    """Refresh a view without a controller, or with one that is none any more: of another broker, which may know better.
+
+    If the time is over before the answer, that is still the reason.
+    """
+    cluster.invalidate()
     try:
         await cluster.refresh((), timeout_s=max(0.001, deadline - asyncio.get_running_loop().time()))
     except ClusterUnavailable as exc:

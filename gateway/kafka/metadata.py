@@ -1,13 +1,20 @@
-"""Keeps the view fresh: one Metadata request at a time, over a connection of its own, from whoever answers."""
+"""Keeps the view fresh: one Metadata request at a time, over connections of its own, from whoever answers.
+
+A broker that has lost its controller and its replicas, but not its clients, goes on to say that it leads what others
+lead by now. So nobody is believed for ever: a refresh that was hinted at, or is due, asks another broker than the one
+before (`_Turn`), and the leader epochs say which answer is the newer one (`view.py`). Two connections are kept for
+that, so that a hint costs no new one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from enum import Enum
 from random import random
-from typing import Any
+from typing import Any, Final
 
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.connection import Connection
@@ -26,6 +33,17 @@ _REFUSED_PAUSE_S = 5.0  # after refused credentials: brokers lock accounts that 
 _MIN_INTERVAL_S = 0.1  # between refreshes that were only hinted at
 _TOLD_LIMIT = 64  # questions whose answer is known again while the view stays as it is
 _COMPLETE_LIMIT = 2000  # partitions up to which the periodic refresh asks for every topic (about 5 ms to decode)
+_KEPT: Final = 2  # connections
+_ELSEWHERE_S = 1.0  # for a new connection, while there is an open one that can be asked instead
+_ELSEWHERE_AGAIN_S = 2.0  # after one that was not opened: it may be a dead broker's, and the next one is another's
+
+
+class _Turn(Enum):
+    """Whom a refresh asks: the broker of the one before; the other one of those that are connected; a new one."""
+
+    STAY = 0
+    NEXT = 1
+    NEW = 2
 
 
 class MetadataKeeper:
@@ -51,7 +69,9 @@ class MetadataKeeper:
         self._config = config
         self._opener = opener
         self._rng = rng
-        self._connection: Connection | None = None
+        self._connections: list[Connection] = []  # the one that was asked last is the last
+        self._turn = _Turn.STAY
+        self._elsewhere_after = 0.0  # loop time
         self._reconfigured = asyncio.Event()  # since the present connection was opened, or the last attempt failed
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -60,7 +80,8 @@ class MetadataKeeper:
         self._follow_all = True
         self._named: set[str] = set()
         self._tracked: set[str] = set()
-        self._told: dict[frozenset[str] | None, bytes] = {}  # digests of answers that the view is made of, by question
+        # Digests of answers that the view is made of, by question and broker: each has an order of its own.
+        self._told: dict[frozenset[str] | None, dict[str, bytes]] = {}
         self._waiters: list[asyncio.Future[None]] = []
 
     def start(self, *, everything: bool = True) -> None:
@@ -79,12 +100,13 @@ class MetadataKeeper:
             self._task.cancel()
             await asyncio.wait((self._task,))
         self._refuse_waiting(ClusterUnavailable("this client is closed"))
-        if self._connection is not None:
-            self._connection.close()
+        self._close_all("closed by this client")
 
     def hint(self, topics: Iterable[str] = ()) -> None:
-        """Refresh soon: something in the view turned out to be wrong. Nobody waits for it."""
+        """Refresh soon, from another broker: something in the view turned out to be wrong. Nobody waits for it."""
         self._named.update(topics)
+        if self._turn is _Turn.STAY:
+            self._turn = _Turn.NEXT
         self._wake.set()
 
     def reconfigure(self, config: ClusterConfig) -> None:
@@ -122,9 +144,10 @@ class MetadataKeeper:
             everything, self._everything = self._everything, False
             asked, self._named = self._named, set()
             waiters, self._waiters = self._waiters, []
+            turn, self._turn = self._turn, _Turn.STAY
             try_s = min(_TRY_S * 2.0 ** min(backoff.failures, 5), self._config.request_timeout_s)
             try:
-                await self._refresh_once(None if everything else asked, try_s)
+                await self._refresh_once(None if everything else asked, try_s, turn)
             except Exception as exc:  # noqa: BLE001 - whatever it was: this task must go on
                 self._everything |= everything
                 self._named |= asked
@@ -155,6 +178,7 @@ class MetadataKeeper:
         except TimeoutError:
             self._everything |= self._follow_all and self.view.partition_count <= _COMPLETE_LIMIT
             self._named |= self._tracked
+            self._turn = _Turn.NEW
         self._wake.clear()
         self._urgent.clear()
 
@@ -177,53 +201,101 @@ class MetadataKeeper:
             if not waiter.done():
                 waiter.set_exception(exc)
 
-    async def _refresh_once(self, asked: Collection[str] | None, try_s: float) -> None:
+    async def _refresh_once(self, asked: Collection[str] | None, try_s: float, turn: _Turn) -> None:
         """Ask one broker after the other until one answers."""
         reasons: list[str] = []
         if self._reconfigured.is_set():
             self._reconfigured.clear()
-            if self._connection is not None:
-                self._connection.close("reached in another way now")
-        if self._connection is not None and not self._connection.closed:
+            self._elsewhere_after = 0.0
+            self._close_all("reached in another way now")
+        for connection in await self._open_ones(turn, try_s, reasons):
+            self._connections.remove(connection)
+            self._connections.append(connection)
             try:
-                return await self._ask(self._connection, asked, try_s)
+                return await self._ask(connection, asked, try_s)
             except NetError as exc:
                 reasons.append(str(exc))
-                self._connection.close(f"metadata: {exc}")
-        for host, port in self._candidates():
+                connection.close(f"metadata: {exc}")
+        for where in self._candidates():
             try:
-                async with asyncio.timeout(try_s):
-                    self._connection = await self._opener(host, port)
-                self._connection.on_closed.append(lambda _: self.hint())
-                return await self._ask(self._connection, asked, try_s)
-            except TimeoutError:
-                reasons.append(f"{host}:{port}: no answer within {try_s:g} s")
+                connection = await self._connect(where, try_s)
             except AuthenticationFailed:
                 raise
             except NetError as exc:
                 reasons.append(str(exc))
-                if self._connection is not None:
-                    self._connection.close(f"metadata: {exc}")
+                continue
+            try:
+                return await self._ask(connection, asked, try_s)
+            except NetError as exc:
+                reasons.append(str(exc))
+                connection.close(f"metadata: {exc}")
         raise ClusterUnavailable("; ".join(dict.fromkeys(reasons)))
+
+    async def _open_ones(self, turn: _Turn, try_s: float, reasons: list[str]) -> Sequence[Connection]:
+        """The open connections in the order in which they are to be asked, a new one among them if it is its turn."""
+        self._connections = [connection for connection in self._connections if not connection.closed]
+        if turn is _Turn.STAY or not self._connections:
+            return self._connections[::-1]
+        brokers = self._brokers()  # a connection to a bootstrap server may be one to the same broker
+        others = [each for each in self._connections[:-1] if (each.host, each.port) in brokers]
+        now = asyncio.get_running_loop().time()
+        if (turn is _Turn.NEW or not others) and now >= self._elsewhere_after:
+            connected = {(each.host, each.port) for each in self._connections}
+            for where in [broker for broker in brokers if broker not in connected][:1]:
+                try:
+                    others = [await self._connect(where, min(try_s, _ELSEWHERE_S))]
+                except NetError as exc:  # whoever was asked before is there: what is known is known from him
+                    reasons.append(str(exc))
+                    refused = isinstance(exc, AuthenticationFailed)
+                    self._elsewhere_after = now + (_REFUSED_PAUSE_S if refused else _ELSEWHERE_AGAIN_S)
+        return [*others, *(each for each in reversed(self._connections) if each not in others)]
+
+    async def _connect(self, where: tuple[str, int], try_s: float) -> Connection:
+        """A new connection, which is asked last of those that are kept. Raises NetError."""
+        try:
+            async with asyncio.timeout(try_s):
+                connection = await self._opener(*where)
+        except TimeoutError:
+            raise ClusterUnavailable(f"{where[0]}:{where[1]}: no answer within {try_s:g} s") from None
+        self._connections.append(connection)
+        connection.on_closed.append(self._lost)
+        while len(self._connections) > _KEPT:
+            self._connections.pop(0).close("metadata comes from another broker now")
+        return connection
+
+    def _lost(self, connection: Connection) -> None:
+        """The connection that was asked last tells at once that the cluster may be gone; others are not missed."""
+        if self._connections and self._connections[-1] is connection:
+            self.hint()
+
+    def _close_all(self, reason: str) -> None:
+        for connection in tuple(self._connections):
+            connection.close(reason)
+
+    def _brokers(self) -> list[tuple[str, int]]:
+        """Where the known brokers are, in random order."""
+        brokers = [(broker.host, broker.port) for broker in self.view.brokers.values()]
+        brokers.sort(key=lambda _: self._rng())
+        return brokers
 
     def _candidates(self) -> list[tuple[str, int]]:
         """Known brokers in random order, then the bootstrap servers that are not among them."""
-        brokers = [(broker.host, broker.port) for broker in self.view.brokers.values()]
-        brokers.sort(key=lambda _: self._rng())
+        brokers = self._brokers()
         return brokers + [server for server in self._config.bootstrap if server not in brokers]
 
     async def _ask(self, connection: Connection, asked: Collection[str] | None, try_s: float) -> None:
         topics = None if asked is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(asked)]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-        question = None if asked is None else frozenset(asked)
-        told = await connection.request(MetadataAgain(request, self._told.get(question, b"")), timeout_s=try_s)
+        question, where = None if asked is None else frozenset(asked), f"{connection.host}:{connection.port}"
+        known = self._told.get(question, {}).get(where, b"")
+        told = await connection.request(MetadataAgain(request, known), timeout_s=try_s)
         if told.message is None:  # the view is made of it already, and of nothing later
             self._accept(self.view, asked)
             return
-        self._accept(self._next_view(told.message, asked, f"{connection.host}:{connection.port}"), asked)
-        if len(self._told) >= _TOLD_LIMIT:
+        self._accept(self._next_view(told.message, asked, where), asked)
+        if len(self._told) >= _TOLD_LIMIT and question not in self._told:
             self._told.clear()
-        self._told[question] = told.digest
+        self._told.setdefault(question, {})[where] = told.digest
 
     def _next_view(self, response: Any, asked: Collection[str] | None, where: str) -> ClusterView:
         """Raises ClusterUnavailable when a broker's answer is of no use."""

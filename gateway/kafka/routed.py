@@ -89,6 +89,7 @@ class ByLeader:
         if asyncio.get_running_loop().time() + wait_s + _LEAST_TRY_S >= deadline:
             return False
         await asyncio.sleep(wait_s)
+        self._cluster.invalidate()  # who told of these leaders may know of no others
         try:
             await self._look_again(deadline)
         except ClusterUnavailable as exc:

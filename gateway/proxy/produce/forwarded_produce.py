@@ -46,6 +46,8 @@ from protocol.wire import Buffer
 _PRODUCE = int(ApiKey.PRODUCE)
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _MOVED = frozenset({_NOT_LEADER, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(ErrorCode.LEADER_NOT_AVAILABLE)})
+_CUT_OFF = frozenset({int(ErrorCode.REQUEST_TIMED_OUT), int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)})
+"""The leader does not hear of its replicas: perhaps another one leads by now, and it does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +193,7 @@ class ForwardedProduce:
                 clean = False
                 if is_retriable(result.error_code):
                     self._refused(parts, topic, result.partition)
-                if result.error_code in _MOVED:
+                if result.error_code in _MOVED or result.error_code in _CUT_OFF:
                     writes.sources[write.leader[0]].invalidate(result.topic)
             else:
                 writes.on_forwarded(

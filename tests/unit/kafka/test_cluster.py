@@ -124,6 +124,54 @@ async def test_invalidate_refreshes_soon(three: FakeCluster, client: OpenCluster
     await wait_until_async(lambda: cluster.leader("a", 0) == 2, 5)
 
 
+@pytest.fixture
+async def zombie(three: FakeCluster) -> FakeCluster:
+    """Broker 1 has lost the other two: it goes on to tell what it knew, and broker 3 leads what it led."""
+    old = FakeCluster()
+    old.brokers, old.leaders, old.epochs = three.brokers, three.leaders, {"a": [4, 4], "b": [4]}
+    three.brokers[1].handlers[ApiKey.METADATA] = old._metadata
+    three.leaders, three.epochs = {"a": [3, 2], "b": [3]}, {"a": [5, 4], "b": [4]}
+    return three
+
+
+def at_first(zombie: FakeCluster) -> str:
+    """`bootstrap.servers` of the zombie alone."""
+    return f"127.0.0.1:{zombie.brokers[1].port}"
+
+
+async def test_a_broker_that_is_cut_off_is_not_believed_for_ever(zombie: FakeCluster, client: OpenCluster) -> None:
+    cluster = await client(at_first(zombie))
+    assert cluster.leader("a", 0) == 1
+
+    cluster.invalidate("a")
+    await wait_until_async(lambda: cluster.leader("a", 0) == 3, 5)
+    for _ in range(4):  # back to the zombie, and on: the newer leader epoch is what counts
+        cluster.invalidate("a")
+        assert (await cluster.refresh(["a"])).topics["a"].partitions[0].leader == 3
+    assert sum(broker.open_connections for broker in zombie.brokers.values()) <= 2
+
+
+async def test_the_periodic_refresh_goes_from_broker_to_broker(zombie: FakeCluster, client: OpenCluster) -> None:
+    cluster = await client(at_first(zombie), metadata_max_age_ms="50")
+
+    await wait_until_async(lambda: all(broker.asked(ApiKey.METADATA) for broker in zombie.brokers.values()), 5)
+    assert cluster.leader("a", 0) == 3
+    await wait_until_async(lambda: sum(broker.open_connections for broker in zombie.brokers.values()) <= 2, 5)
+
+
+async def test_another_broker_that_cannot_be_reached_holds_no_refresh_up(
+    zombie: FakeCluster, client: OpenCluster
+) -> None:
+    cluster = await client(at_first(zombie))
+    for node_id in (2, 3):
+        await zombie.brokers[node_id].stop()
+
+    for _ in range(3):
+        cluster.invalidate("a")
+        assert (await cluster.refresh(["a"])).topics["a"].partitions[0].leader == 1
+    assert cluster.available
+
+
 async def test_the_view_is_refreshed_from_time_to_time(three: FakeCluster, client: OpenCluster) -> None:
     cluster = await client(three.bootstrap, metadata_max_age_ms="50")
     three.leaders["c"] = [2]

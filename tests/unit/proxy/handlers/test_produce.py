@@ -166,10 +166,15 @@ async def test_a_failed_acks_0_closes_the_connection_as_a_broker_does(allowed: C
     assert allowed.session.closed
 
 
-async def test_a_moved_leader_is_told_and_looked_up_again(allowed: Conversation) -> None:
+@pytest.mark.parametrize(
+    "code",
+    [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND],
+)
+async def test_a_moved_leader_is_told_and_looked_up_again(allowed: Conversation, code: ErrorCode) -> None:
+    """One that does not hear of its replicas may be one no more, and not know it."""
     allowed.says(produce(1, ("mirrored", 0)))
-    source_answers(allowed, PartitionResult("mirrored", 0, int(ErrorCode.NOT_LEADER_OR_FOLLOWER), -1))
-    assert answers(allowed)[0][0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    source_answers(allowed, PartitionResult("mirrored", 0, int(code), -1))
+    assert answers(allowed)[0][0].error_code == code
     assert allowed.source.invalidated == ["mirrored"]
 
 
