@@ -284,7 +284,7 @@ class PartitionRunner:
         if isinstance(found, str):
             self._do(self.mirror.source_log_unknown, found, self._clock())
         else:
-            self._do(self.mirror.source_log, found.start, found.end, found.recent)
+            self._do(self.mirror.source_log, found.start, found.end, self._clock(), found.recent)
         self.pump()
 
     def start_planned(self, start: PartitionStart) -> None:

@@ -175,7 +175,7 @@ class Runner:
         elif isinstance(command, ReadTargetLog):
             self.do(mirror.target_log(self.target.start, self.target.log_end, self.target.tail(), self.now))
         elif isinstance(command, ReadSourceLog):
-            self.do(mirror.source_log(self.source.start, self.source.end))
+            self.do(mirror.source_log(self.source.start, self.source.end, self.now))
         elif isinstance(command, PlanStart):
             holder = [base for base, following, _ in self.source.batches if base <= self.source.start < following]
             pad_to = holder[0] if holder else self.source.start

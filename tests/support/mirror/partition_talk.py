@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from gateway.mirror.partition.rules.append_window import Append
-from gateway.mirror.partition.rules.commands import Commands, Fail, Readable, ReadSourceLog, ReadTargetLog
+from gateway.mirror.partition.rules.commands import (
+    Commands,
+    Fail,
+    Readable,
+    ReadSourceLog,
+    ReadTargetLog,
+    RefreshSource,
+)
 from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.state import PartitionPhase
+from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S, LOW_LOG_END_S
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import PartitionStart
 from tests.support.mirror.batches import make_batch
@@ -32,7 +40,7 @@ def copying(position: int = 0, *, source_end: int = 1_000_000) -> PartitionMirro
     assert mirror.begin() == (ReadTargetLog(),)
     known = tail(position) if position else None
     assert mirror.target_log(0, position, known, now=0.0) == (ReadSourceLog(),)
-    assert mirror.source_log(0, source_end) == (Readable(),)
+    assert mirror.source_log(0, source_end, 0.0) == (Readable(),)
     assert mirror.phase is PartitionPhase.COPYING
     return mirror
 
@@ -54,6 +62,15 @@ def batch_taken(mirror: PartitionMirror) -> tuple[int, bytes]:
     """Its offset on the target, and its bytes."""
     append = taken(mirror)
     return append.base, append.batch
+
+
+def final_failure(mirror: PartitionMirror, bounds: tuple[int, int]) -> Fail:
+    """The source's log ends too low: it is asked again, of whoever leads by then, before that is an error."""
+    for now in (100.0, 100.0 + LOW_LOG_END_S - 0.1):
+        assert mirror.source_log(*bounds, now) == (RefreshSource(), ReadSourceLog(LOOK_AGAIN_S))
+        assert "asked again, as the broker that says so may lead no more" in mirror.last_error
+        assert not mirror.wants_fetch(now + 60.0)
+    return only_failure(mirror.source_log(*bounds, 100.0 + LOW_LOG_END_S))
 
 
 def only_failure(commands: Commands) -> Fail:

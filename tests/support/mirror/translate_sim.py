@@ -279,7 +279,7 @@ class TranslatedRunner:
             case ReadTargetLog():
                 self.do(mirror.target_log(target.start, target.end, target.tail(), self.now))
             case ReadSourceLog():
-                self.do(mirror.source_log(source.start, source.end))
+                self.do(mirror.source_log(source.start, source.end, self.now))
             case DecideBreakpoints(log_end, run, lost):
                 self._decide(log_end, lost)
                 self.do(mirror.breakpoints_decided(log_end, run))

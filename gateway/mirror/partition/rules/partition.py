@@ -47,6 +47,7 @@ from gateway.mirror.partition.rules.commands import (
 )
 from gateway.mirror.partition.rules.log_tail import CannotMirror, LogTail
 from gateway.mirror.partition.rules.offset_gaps import nothing_up_to, position_refused
+from gateway.mirror.partition.rules.source_side import SourceBehind
 from gateway.mirror.partition.rules.start import go_on_to_readable, map_known_at_start, place, target_log_known, trimmed
 from gateway.mirror.partition.rules.state import PartitionPhase, PartitionState
 from gateway.mirror.partition.rules.translator import Planned
@@ -112,7 +113,7 @@ class PartitionMirror(PartitionState):
         """The target's log could not be read."""
         return NOTHING if self.ended else self.target.log_unknown(message)
 
-    def source_log(self, start: int, end: int, recent: int | None = None) -> Commands:
+    def source_log(self, start: int, end: int, now: float, recent: int | None = None) -> Commands:
         """The source's log start and high watermark, as ListOffsets gave them; `recent`: see `FetchCursor`."""
         self.source.asked = False
         if recent is not None:
@@ -120,10 +121,19 @@ class PartitionMirror(PartitionState):
         self.source_bounds = (start, end)
         self.source.end = max(self.source.end, end)
         if self.phase is PartitionPhase.STARTING:
-            return self._guarded(lambda: place(self))
+            return self._guarded(lambda: self._unless_behind(lambda: place(self), now))
         if self.contested_end is not None:
-            return self._guarded(lambda: accept_end(self))
-        return self._guarded(lambda: position_refused(self, start, end))
+            return self._guarded(lambda: self._unless_behind(lambda: accept_end(self), now))
+        return self._guarded(lambda: self._unless_behind(lambda: position_refused(self, start, end), now))
+
+    def _unless_behind(self, step: Callable[[], Commands], now: float) -> Commands:
+        try:
+            commands = step()
+        except SourceBehind as found:
+            self.source_bounds = None  # as good as not read
+            return self.source.behind(found, now)
+        self.source.not_behind()
+        return commands
 
     def source_log_unknown(self, message: str, now: float) -> Commands:
         """The source's log could not be read."""

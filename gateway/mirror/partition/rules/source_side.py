@@ -16,7 +16,7 @@ from gateway.mirror.partition.rules.fetch_cursor import CorruptBatch, FetchCurso
 from gateway.mirror.partition.rules.log_tail import CannotMirror
 from gateway.mirror.partition.rules.producer_table import ProducerTable
 from gateway.mirror.partition.rules.schema_ids import MissingIds
-from gateway.mirror.partition.rules.target_side import RETRY_S, SLOW_RETRY_S
+from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S, LOW_LOG_END_S, RETRY_S, SLOW_RETRY_S
 from gateway.state.records import MirrorError
 from protocol.errors import ErrorCode, error_name
 
@@ -44,6 +44,11 @@ EMPTY_ANSWERS: Final = 3
 """So many answers in a row without records, below the source's end, before it is asked where the next ones are."""
 
 
+class SourceBehind(CannotMirror):
+    """The source's log ends below what was copied or read of it. A broker that leads no more, and has not heard of it,
+    says so of a log that is whole: it is final only when it stays so (`SourceSide.behind`)."""
+
+
 class SourceSide:
     """Attributes.
 
@@ -62,6 +67,7 @@ class SourceSide:
     """
 
     __slots__ = (
+        "_behind_since",
         "_empty",
         "_failures",
         "_fetch_after",
@@ -104,6 +110,7 @@ class SourceSide:
         self.follower_bytes = 0
         self._failures = 0
         self._refused_since: float | None = None
+        self._behind_since: float | None = None
         self._fetch_after = 0.0
 
     @property
@@ -158,7 +165,7 @@ class SourceSide:
             self._fit(len(records), len(self._window) - before)
         if self._failures:
             self._failures = 0
-            self._refused_since = None
+            self._refused_since = self._behind_since = None
             self.last_error = ""
         return NOTHING if records or self.cursor.fetch_offset >= self.stable else self._missing()
 
@@ -227,12 +234,36 @@ class SourceSide:
         if cursor.position < first:
             raise records_lost(cursor.position, first)
         if cursor.position > end:
-            raise CannotMirror(
+            raise SourceBehind(
                 MirrorError.UNEXPECTED_TRUNCATION,
                 f"the source was truncated: its log ends at {end}, records up to {cursor.position} were read before",
             )
         if cursor.fetch_offset < first:  # retention overtook the reading below the position
             cursor.start(cursor.position, first)
+
+    def behind(self, found: SourceBehind, now: float) -> Commands:
+        """Have it be asked again, of whoever leads by what another broker tells; shown meanwhile.
+
+        Raises `found` once it has been so for as long as a target's log end may be low.
+        """
+        if self._behind_since is None:
+            self._behind_since = now
+        if now - self._behind_since >= LOW_LOG_END_S:
+            raise found
+        self.asked = True
+        self.back_off(f"{found}; asked again, as the broker that says so may lead no more", now)
+        return (RefreshSource(), ReadSourceLog(LOOK_AGAIN_S))
+
+    @property
+    def is_behind(self) -> bool:
+        """It was at the last look, and is asked again."""
+        return self._behind_since is not None
+
+    def not_behind(self) -> None:
+        """Its log goes as far as it must."""
+        if self._behind_since is not None:
+            self._behind_since = None
+            self.last_error = ""
 
     def back_off(self, message: str, now: float, *, slow: bool = False) -> None:
         """Do not fetch for a while."""

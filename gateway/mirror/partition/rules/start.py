@@ -20,7 +20,7 @@ from gateway.mirror.partition.rules.commands import (
 )
 from gateway.mirror.partition.rules.log_tail import CannotMirror, CopiedTail
 from gateway.mirror.partition.rules.offset_gaps import skip_to
-from gateway.mirror.partition.rules.source_side import records_lost
+from gateway.mirror.partition.rules.source_side import SourceBehind, records_lost
 from gateway.mirror.partition.rules.state import PartitionPhase, PartitionState
 from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S
 from gateway.mirror.partition.rules.translator import Translator
@@ -71,6 +71,7 @@ def place(state: PartitionState) -> Commands:
     """The target's log is known, and the source's too unless it is out of reach: decide where to begin.
 
     Raises:
+        SourceBehind: the source's log ends below what is on the target.
         CannotMirror: the two logs do not belong together, or the source has lost records.
     """
     if state.translates and state.translator is not None:
@@ -141,8 +142,8 @@ def _copied_tail(state: PartitionState, translator: Translator) -> CopiedTail | 
     return CopiedTail(base.offset, last.offset, tail.max_timestamp)
 
 
-def _ahead(error: MirrorError, end: int, at: int) -> CannotMirror:
-    return CannotMirror(
+def _ahead(error: MirrorError, end: int, at: int) -> SourceBehind:
+    return SourceBehind(
         error,
         f"the source's log ends at {end}, but its mirror stands at {at}: "
         "the source was truncated, or something else wrote to the target partition",

@@ -151,6 +151,8 @@ class PartitionState:
     @property
     def last_error(self) -> str:
         """What is being retried now, "" when all goes well."""
+        if self.source.is_behind:  # what the target said before leads to this
+            return self.source.last_error
         return self.target.last_error or self.source.last_error
 
     def begin(self) -> Commands:

@@ -19,7 +19,10 @@ from protocol.errors import error_name
 
 SLOW_RETRY_S: Final = 10.0
 LOW_LOG_END_S: Final = 5.0
-"""A log end below what was acknowledged must be seen for this long: a deposed leader may say so once."""
+"""A log end below what was acknowledged must be seen for this long: a deposed leader may say so, for as long as nobody
+else was asked who leads. Each time that it is asked again another broker is (`TopicMirror.read_target_log`), and the
+newest leader epoch counts: so this is some ten questions, and only a cluster that has no other leader is believed.
+Nothing is cut from an offset map before."""
 
 LOOK_AGAIN_S: Final = 0.5
 """Until such a log end is read again."""

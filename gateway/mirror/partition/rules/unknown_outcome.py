@@ -2,14 +2,15 @@
 
 All answers are in (`AppendWindow.wants_log_end`), and the target's log end was read. It may be ahead of us: another
 appender is at work. Then the source has the last word: a log end beyond the source's is contested until the source
-was asked again, and a divergence if it still is beyond. With a ledger, what the map says for that log end is found
-out before (`decide`), since the other appender may be ahead beyond an offset gap.
+was asked again, and a divergence if it still is beyond when others were asked who leads (`SourceBehind`). With
+a ledger, what the map says for that log end is found out before (`decide`), since the other appender may be ahead
+beyond an offset gap.
 """
 
 from __future__ import annotations
 
 from gateway.mirror.partition.rules.commands import NOTHING, Commands, ReadSourceLog, ReadTargetLog
-from gateway.mirror.partition.rules.log_tail import CannotMirror
+from gateway.mirror.partition.rules.source_side import SourceBehind
 from gateway.mirror.partition.rules.start import decide, go_on_to_readable
 from gateway.mirror.partition.rules.state import PartitionPhase, PartitionState
 from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S
@@ -68,23 +69,26 @@ def accept_end(state: PartitionState) -> Commands:
     """The source's end is as fresh as it must be: go on from the contested end, if there is one.
 
     Raises:
-        CannotMirror: it is beyond the source's end, or inside a batch that is queued.
+        SourceBehind: it is beyond the source's end. It stays contested.
+        CannotMirror: it is inside a batch that is queued.
     """
-    end, state.contested_end = state.contested_end, None
+    end = state.contested_end
     if end is None:
         return NOTHING
     if state.phase is PartitionPhase.PADDING:
+        state.contested_end = None
         state.window.clear()
         state.window.resume(end)
         return state.begin()
     at = state.source_offset(end)
     if at > state.source.end:
         where = f"{end}" if at == end else f"{end} (source offset {at})"
-        raise CannotMirror(
+        raise SourceBehind(
             MirrorError.TARGET_DIVERGED,
             f"the target's log ends at {where}, beyond the source's end {state.source.end}: "
             "something other than the mirror writes to the target partition",
         )
+    state.contested_end = None
     state.target.resume(end)
     _read_on(state, at)
     return NOTHING if state.readable else go_on_to_readable(state)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.mirror.engine.topic import TopicMirror
+from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S
 from gateway.mirror.partition.runner import PartitionRunner
 from gateway.mirror.rules.copy_ends import CopyEnds, whole
 from gateway.state.producer_ids import GATEWAY_PID_BASE, mirror_producer_id
@@ -38,7 +39,7 @@ def begun(topic: TopicMirror, index: int, position: int = 0) -> PartitionRunner:
     runner.begin()
     last = tail(position, producer_id=mirror_producer_id(1, 2)) if position else None
     runner._do(runner.mirror.target_log, 0, position, last, 0.0)
-    runner._do(runner.mirror.source_log, 0, 10)
+    runner._do(runner.mirror.source_log, 0, 10, 0.0)
     return runner
 
 
@@ -52,6 +53,18 @@ def appended(runner: PartitionRunner) -> None:
     append = runner.take()
     assert append is not None
     runner.append_answered(append.base, 0, append.base, "")
+
+
+def test_who_leads_a_copy_whose_end_is_looked_at_again_is_asked_anew(topic: TopicMirror) -> None:
+    """What its mirror concludes from a low end, a cut of the offset map too, no deposed leader alone has said."""
+    asked: list[str] = []
+    dependencies: Any = topic._dependencies
+    dependencies.target = SimpleNamespace(invalidate=asked.append)
+    runner = topic.add(0)
+    topic.read_target_log(runner, 0.0)
+    assert asked == []
+    topic.read_target_log(runner, LOOK_AGAIN_S)
+    assert asked == ["t"]
 
 
 def test_the_answer_is_whole_or_none(topic: TopicMirror) -> None:

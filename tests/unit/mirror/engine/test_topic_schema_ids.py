@@ -46,7 +46,7 @@ class Scene:
         self.runner.reader = SimpleNamespace(touch=self.touched.append)
         self.runner.begin()
         self.runner._do(self.runner.mirror.target_log, 0, 0, None, 0.0)
-        self.runner._do(self.runner.mirror.source_log, 0, 10)
+        self.runner._do(self.runner.mirror.source_log, 0, 10, 0.0)
 
     def read(self) -> None:
         batch = v2_batch([Given(0, 1_000, None, framed(7))])

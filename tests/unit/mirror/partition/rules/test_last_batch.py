@@ -35,7 +35,7 @@ def started(tail: LogTail, *, handed_over_at: int = 0) -> PartitionMirror:
     assert mirror.translator is not None
     ledger.decide_below(7, ())
     mirror.breakpoints_decided(7, mirror.translator.run)
-    mirror.source_log(0, 100)
+    mirror.source_log(0, 100, 0.0)
     assert mirror.phase is PartitionPhase.COPYING
     return mirror
 

@@ -13,7 +13,7 @@ from gateway.state.records import MirrorError
 from protocol.batch.header import read_batch_header
 from protocol.errors import ErrorCode
 from tests.support.mirror.batches import make_batch
-from tests.support.mirror.partition_talk import PID, batch_taken, copying, feed, only_failure, taken
+from tests.support.mirror.partition_talk import PID, batch_taken, copying, feed, final_failure, only_failure, taken
 
 
 class TestCopying:
@@ -119,21 +119,27 @@ class TestFetchErrors:
         ("bounds", "error", "words"),
         [
             ((150, 900), MirrorError.SOURCE_RECORDS_DELETED, "deleted 50 records before they were mirrored"),
-            ((0, 90), MirrorError.UNEXPECTED_TRUNCATION, "ends at 90, records up to 100 were read before"),
         ],
     )
     def test_out_of_range(self, bounds: tuple[int, int], error: MirrorError, words: str) -> None:
         mirror = copying(100)
         assert mirror.fetch_failed(ErrorCode.OFFSET_OUT_OF_RANGE, 0.0) == (RefreshSource(), ReadSourceLog())
         assert not mirror.wants_fetch(100.0)
-        failure = only_failure(mirror.source_log(*bounds))
+        failure = only_failure(mirror.source_log(*bounds, 0.0))
         assert failure.error is error
         assert words in failure.message
+
+    def test_a_source_that_was_truncated(self) -> None:
+        mirror = copying(100)
+        mirror.fetch_failed(ErrorCode.OFFSET_OUT_OF_RANGE, 0.0)
+        failure = final_failure(mirror, (0, 90))
+        assert failure.error is MirrorError.UNEXPECTED_TRUNCATION
+        assert "ends at 90, records up to 100 were read before" in failure.message
 
     def test_out_of_range_and_back_again(self) -> None:
         mirror = copying(100)
         mirror.fetch_failed(ErrorCode.OFFSET_OUT_OF_RANGE, 0.0)
-        assert mirror.source_log(0, 500) == NOTHING
+        assert mirror.source_log(0, 500, 0.0) == NOTHING
         assert mirror.wants_fetch(100.0)
         mirror.fetch_failed(ErrorCode.OFFSET_OUT_OF_RANGE, 100.0)
         assert mirror.source_log_unknown("unreachable", 100.0) == NOTHING
@@ -143,7 +149,7 @@ class TestFetchErrors:
         mirror = copying(20_000)
         assert mirror.source.cursor.fetch_offset == 10_000
         mirror.fetch_failed(ErrorCode.OFFSET_OUT_OF_RANGE, 0.0)
-        assert mirror.source_log(15_000, 30_000) == NOTHING
+        assert mirror.source_log(15_000, 30_000, 0.0) == NOTHING
         assert mirror.source.cursor.fetch_offset == 15_000
 
     def test_a_diverging_epoch(self) -> None:

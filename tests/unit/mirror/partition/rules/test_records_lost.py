@@ -45,7 +45,7 @@ def started(position: int, source: tuple[int, int], *, skip: bool = True, ledger
     for command in commands:
         if isinstance(command, DecideBreakpoints):
             mirror.breakpoints_decided(command.log_end, command.run)
-    return mirror, mirror.source_log(*source)
+    return mirror, mirror.source_log(*source, 0.0)
 
 
 def written(mirror: PartitionMirror, commands: Commands) -> Commands:
@@ -82,7 +82,7 @@ def test_while_copying() -> None:
     mirror, _ = started(100, (0, 900))
     mirror.fetched(batch(100, 5), 900, now=0.0)
     mirror.fetch_failed(ErrorCode.OFFSET_OUT_OF_RANGE, now=1.0)
-    assert written(mirror, mirror.source_log(300, 900)) == (RecordsLost(105, 300),)
+    assert written(mirror, mirror.source_log(300, 900, 0.0)) == (RecordsLost(105, 300),)
     assert mirror.source.cursor.fetch_offset == 300
     append = mirror.window.take()
     assert append is not None

@@ -34,7 +34,7 @@ def copying(ids: dict[int, int], places: tuple[str, ...] = ID_PLACES) -> Partiti
     mirror = PartitionMirror(PartitionStart(0, 0), PID, wall_ms=lambda: 0, rewriter=rewriter)
     mirror.begin()
     mirror.target_log(0, 0, None, now=0.0)
-    mirror.source_log(0, 1_000)
+    mirror.source_log(0, 1_000, 0.0)
     return mirror
 
 
@@ -132,7 +132,7 @@ def test_a_new_beginning_waits_for_nothing() -> None:
     feed(mirror, batch(0, 9))
     mirror.begin()
     mirror.target_log(0, 0, None, now=0.0)
-    mirror.source_log(0, 1_000)
+    mirror.source_log(0, 1_000, 0.0)
     assert mirror.wants_fetch(0.0)
 
 

@@ -7,14 +7,20 @@ import pytest
 from gateway.mirror.offset_map.rules.codec import PartitionKey
 from gateway.mirror.offset_map.rules.ledger import OffsetLedger
 from gateway.mirror.offset_map.rules.offset_map import Breakpoint
-from gateway.mirror.partition.rules.commands import NOTHING, DecideBreakpoints, ReadSourceLog, ReadTargetLog
+from gateway.mirror.partition.rules.commands import (
+    NOTHING,
+    DecideBreakpoints,
+    ReadSourceLog,
+    ReadTargetLog,
+    RefreshSource,
+)
 from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.mirror.partition.rules.partition import PartitionMirror
-from gateway.mirror.partition.rules.target_side import LOW_LOG_END_S, SLOW_RETRY_S
+from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S, LOW_LOG_END_S, SLOW_RETRY_S
 from gateway.state.records import MirrorError, PartitionStart
 from protocol.errors import ErrorCode
 from tests.support.mirror.batches import make_batch
-from tests.support.mirror.partition_talk import PID, copying, feed, only_failure, tail, taken
+from tests.support.mirror.partition_talk import PID, copying, feed, final_failure, only_failure, tail, taken
 
 OUTCOME_UNKNOWN = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -65,7 +71,7 @@ class TestUnknownOutcome:
         mirror.append_answered(1, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         assert mirror.target_log(0, 30, tail(30), 0.0) == (ReadSourceLog(),)
         assert not mirror.wants_fetch(0.0)
-        assert mirror.source_log(0, 40) == NOTHING
+        assert mirror.source_log(0, 40, 0.0) == NOTHING
         assert mirror.window.position == mirror.source.cursor.position == 30
         assert mirror.source.cursor.fetch_offset < 30  # the other's batches are read, for the producer table
         assert mirror.last_error == ""
@@ -76,9 +82,21 @@ class TestUnknownOutcome:
         mirror = self.in_flight(1, source_end=10)
         mirror.append_answered(1, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         mirror.target_log(0, 30, tail(30), 0.0)
-        failure = only_failure(mirror.source_log(0, 29))
+        failure = final_failure(mirror, (0, 29))
         assert failure.error is MirrorError.TARGET_DIVERGED
         assert "ends at 30, beyond the source's end 29" in failure.message
+
+    def test_a_broker_that_leads_the_source_no_more_tells_of_a_lower_end(self) -> None:
+        """Another appender has copied from the one that does."""
+        mirror = self.in_flight(1, source_end=10)
+        mirror.append_answered(1, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        mirror.target_log(0, 30, tail(30), 0.0)
+        assert mirror.source_log(0, 29, 0.0) == (RefreshSource(), ReadSourceLog(LOOK_AGAIN_S))
+        assert mirror.source_log_unknown("unreachable", 2.0) == (ReadSourceLog(1.0),)
+        assert mirror.source_log(0, 30, LOW_LOG_END_S - 0.1) == NOTHING
+        assert (mirror.window.position, mirror.last_error) == (30, "")
+        feed(mirror, (30, 2), source_end=32)
+        assert taken(mirror).base == 30
 
     def test_the_source_must_answer_before_a_log_end_ahead_is_believed(self) -> None:
         mirror = self.in_flight(1, source_end=10)
@@ -95,7 +113,7 @@ class TestUnknownOutcome:
         assert mirror.target_log(0, 0, None, 100.0 + LOW_LOG_END_S - 0.1) == (ReadTargetLog(0.5),)
         assert mirror.target_log(0, 0, None, 100.0 + LOW_LOG_END_S) == (ReadTargetLog(),)  # it lost what it had: anew
         assert mirror.target_log(0, 0, None, 106.0) == (ReadSourceLog(),)
-        assert mirror.source_log(0, 1_000_000) == NOTHING
+        assert mirror.source_log(0, 1_000_000, 0.0) == NOTHING
         assert (mirror.mirrored_to, mirror.source.cursor.position) == (0, 0)
         feed(mirror, (0, 1), (1, 1))
         assert taken(mirror).base == 0
