@@ -166,7 +166,12 @@ async def _transactions(
 
 
 async def _counts(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> dict[str, int]:
-    """How many partitions the topics have, asked now."""
+    """How many partitions the topics have, asked now; and who leads them, of another broker at each reading.
+
+    One that is cut off from its cluster shows the ends that it has as the leader that it takes itself for: no end is
+    read for long of what a single broker says.
+    """
+    cluster.invalidate()
     view = await cluster.refresh(tuple(topics), timeout_s)
     found = {name: view.topics.get(name) for name in topics}
     for name, topic in found.items():

@@ -100,6 +100,7 @@ class PauseAnswers:
                 unknown[pause.topic],
                 topic.phase,
                 self._publisher.groups_of(pause),
+                () if topic.recorded.on_target else self._in_flight.acked(pause.topic),
             )
             for topic, pause in zip(begun, pauses, strict=True)
         ]
@@ -142,7 +143,8 @@ class PauseAnswers:
     async def _asked_to_drain(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         ack = await self.drain(_pause_of(body))
         found = {"epoch": ack.epoch, "unknown_outcomes": ack.unknown_outcomes, "phase": ack.phase.value}
-        return {**found, "groups": sorted(ack.groups)} if ack.groups else found
+        groups = {"groups": sorted(ack.groups)} if ack.groups else {}
+        return {**found, **groups, **({"acked": ack.acked} if ack.acked else {})}
 
     async def _asked_to_drain_all(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return encode_acks(await self.drain_all(_pauses_of(body)))

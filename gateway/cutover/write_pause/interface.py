@@ -15,7 +15,9 @@ class PauseAck:
 
     `phase`: where writes go at that gateway when it answers. `unknown_outcomes`: forwarded requests whose connection
     broke before the source answered. `groups`: those that it holds with the topic, since the record that it has read
-    says that they change sides together: no transaction takes them in, and none that has them is open.
+    says that they change sides together: no transaction takes them in, and none that has them is open. `acked`: per
+    partition the source offset behind the last record of late that all replicas had when its client was told so; of no
+    use, and empty, while the topic is written on the target.
     """
 
     gateway: str
@@ -24,6 +26,7 @@ class PauseAck:
     unknown_outcomes: int
     phase: WritePhase
     groups: frozenset[str] = frozenset()
+    acked: tuple[tuple[int, int], ...] = ()
 
 
 class Stall(NamedTuple):
@@ -83,6 +86,9 @@ class InFlight(Protocol):
 
     async def drain_all(self, topics: Collection[str]) -> Mapping[str, int]:
         """As `drain`, of each; what is asked of a cluster is asked once for all of them."""
+
+    def acked(self, topic: str) -> tuple[tuple[int, int], ...]:
+        """See `PauseAck`."""
 
     def cut(self, topic: str) -> None:
         """Give up what is in flight of the topic: its outcome is unknown."""

@@ -67,7 +67,8 @@ class RemotePauses:
         answer = await self._peers.ask(self.gateway, DRAIN, pause._asdict(), _DRAIN_S)
         unknown, phase = int(answer["unknown_outcomes"]), WritePhase(answer["phase"])
         groups = frozenset(str(group) for group in answer.get("groups", ()))  # an older gateway knows of none
-        return PauseAck(self.gateway, pause.topic, int(answer["epoch"]), unknown, phase, groups)
+        acked = _pairs(answer.get("acked", ()))  # nor of these
+        return PauseAck(self.gateway, pause.topic, int(answer["epoch"]), unknown, phase, groups, acked)
 
     async def drain_all(self, pauses: Sequence[Pause]) -> Sequence[PauseAck]:
         """As `drain`, of all of these in one question, or some. Raises as `pause`."""
@@ -119,22 +120,31 @@ class RemotePauses:
 
 
 def encode_acks(acks: Sequence[PauseAck]) -> dict[str, Any]:
-    """Acknowledgements of a set, as JSON. Groups, which its topics have in common, are named once."""
+    """Acknowledgements of a set, as JSON. Groups, which its topics have in common, are named once.
+
+    What came later has a place of its own: a gateway of an older version does not look there.
+    """
     groups = list(dict.fromkeys(ack.groups for ack in acks))
     numbers = {each: number for number, each in enumerate(groups)}
     return {
         "groups": [sorted(each) for each in groups],
         "acks": [[a.topic, a.epoch, a.unknown_outcomes, a.phase.value, numbers[a.groups]] for a in acks],
+        "acked": {a.topic: a.acked for a in acks if a.acked},
     }
 
 
 def decode_acks(gateway: str, answer: Mapping[str, Any]) -> list[PauseAck]:
     """What a gateway answered. Raises KeyError, IndexError, TypeError or ValueError when it is no such answer."""
     groups = [frozenset(map(str, each)) for each in answer["groups"]]
+    acked = {str(topic): _pairs(pairs) for topic, pairs in answer.get("acked", {}).items()}
     return [
-        PauseAck(gateway, str(topic), int(epoch), int(unknown), WritePhase(phase), groups[number])
+        PauseAck(gateway, str(topic), int(epoch), int(unknown), WritePhase(phase), groups[number], acked.get(topic, ()))
         for topic, epoch, unknown, phase, number in answer["acks"]
     ]
+
+
+def _pairs(found: Iterable[Sequence[Any]]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(partition), int(end)) for partition, end in found)
 
 
 class FleetPauses(Mapping[str, PausesWrites]):

@@ -18,6 +18,7 @@ from gateway.kafka.connection.connection import Connection
 from gateway.proxy.produce.after_cutover import AfterCutover
 from gateway.proxy.produce.authorization import is_known_to_write
 from gateway.proxy.produce.forwarded_produce import (
+    ALL_REPLICAS,
     ForwardedProduce,
     SourceWrite,
     SourceWrites,
@@ -141,7 +142,10 @@ class _Write:
         writes.forwarder.end((topic,), unknown=False)
         counts = {part.partition: record_count(request, part.start, part.end) for part in self._view.parts}
         for result in results:
-            writes.on_forwarded(topic, result.partition, result.base_offset, counts.get(result.partition, 0))
+            records = counts.get(result.partition, 0)
+            writes.on_forwarded(topic, result.partition, result.base_offset, records)
+            if self._view.acks == ALL_REPLICAS and result.base_offset >= 0:
+                writes.forwarder.acknowledged(topic, result.partition, result.base_offset + records)
         exchange.reply(body)
         self._session.order.ended(self._sent)
 

@@ -44,6 +44,8 @@ from protocol.produce import (
 from protocol.wire import Buffer
 
 _PRODUCE = int(ApiKey.PRODUCE)
+ALL_REPLICAS = -1
+"""`acks=all`: no change of leader takes back what was written so."""
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _MOVED = frozenset({_NOT_LEADER, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(ErrorCode.LEADER_NOT_AVAILABLE)})
 _CUT_OFF = frozenset({int(ErrorCode.REQUEST_TIMED_OUT), int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)})
@@ -196,9 +198,10 @@ class ForwardedProduce:
                 if result.error_code in _MOVED or result.error_code in _CUT_OFF:
                     writes.sources[write.leader[0]].invalidate(result.topic)
             else:
-                writes.on_forwarded(
-                    topic, result.partition, result.base_offset, counts.get((topic, result.partition), 0)
-                )
+                records = counts.get((topic, result.partition), 0)
+                writes.on_forwarded(topic, result.partition, result.base_offset, records)
+                if self._acks == ALL_REPLICAS and result.base_offset >= 0:
+                    writes.forwarder.acknowledged(topic, result.partition, result.base_offset + records)
             self._results.append(result._replace(topic=topic))
         waits = [r for r in self._results if not r.error_code and self._acked_by_both(r.topic)]
         if waits and self._view.acks != 0:

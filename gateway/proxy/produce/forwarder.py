@@ -16,6 +16,9 @@ from gateway.cutover.write_pause.interface import Stall
 if TYPE_CHECKING:
     from gateway.proxy.transactions.write_pause import TransactionPauses
 
+ACKED_KEPT_S = 300.0
+"""What was acknowledged longer ago every gateway knows of: by then its metadata has come from other brokers several
+times (`kafka/metadata.py`), so that it asks the leaders of today. Not for ever: a source can lose records for good."""
 UNKNOWN_KEPT_S = 30.0  # a request whose answer was lost may still be appended by the source for about this long
 
 
@@ -26,6 +29,7 @@ class Forwarder:
         self._clock = clock
         self._in_flight: dict[str, int] = {}
         self._unknown: dict[str, deque[float]] = {}
+        self._acked: dict[str, dict[int, tuple[int, float]]] = {}  # topic -> partition -> where that ended, and when
         self._drained: dict[str, list[asyncio.Future[None]]] = {}
         self.transactions: TransactionPauses | None = None
         self.drop: Callable[[str], None] = lambda _topic: None  # the connections on which a topic's writes wait
@@ -53,6 +57,17 @@ class Forwarder:
     def unknown(self, topic: str) -> None:
         """A write to the topic has ended, or may have, without anybody knowing how."""
         self._unknown.setdefault(topic, deque(maxlen=1000)).append(self._clock())
+
+    def acknowledged(self, topic: str, partition: int, end: int) -> None:
+        """A client is told that the source has its records below `end`, on all replicas."""
+        known = self._acked.setdefault(topic, {})
+        if end >= known.get(partition, (0, 0.0))[0]:
+            known[partition] = end, self._clock()
+
+    def acked(self, topic: str) -> tuple[tuple[int, int], ...]:
+        """See `PauseAck`."""
+        since = self._clock() - ACKED_KEPT_S
+        return tuple((partition, end) for partition, (end, at) in self._acked.get(topic, {}).items() if at >= since)
 
     def in_flight(self, topic: str) -> int:
         """Requests sent to the source (or, counted, to the target) and not answered yet."""

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gateway.cutover.promote.rules import groups as of_groups
-from gateway.cutover.promote.rules.snapshot import PromoteLimits, PromoteSnapshot, PromoteStep, StepKind, TopicSnapshot
+from gateway.cutover.promote.rules.snapshot import (
+    Drain,
+    PromoteLimits,
+    PromoteSnapshot,
+    PromoteStep,
+    StepKind,
+    TopicSnapshot,
+)
+from gateway.cutover.write_pause.interface import PauseAck
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.state.records import MirrorState
 
@@ -89,6 +97,19 @@ def _not_ready_for_cutover(topic: TopicSnapshot, gateways: frozenset[str], grace
         return "readings of the source that are younger than the acknowledgements"
     if drain.last.asked - drain.since < grace:
         return "source ends that stood still for the grace"
+    if lost := _lost(topic.acks.values(), drain.last.ends):
+        return lost
+    return _not_at_rest(topic, drain)
+
+
+def _lost(acks: Iterable[PauseAck], ends: tuple[int, ...]) -> str | None:
+    for ack in acks:
+        if lost := [at for at in ack.acked if at[0] < len(ends) and at[1] > ends[at[0]]]:
+            return f"the records that gateway '{ack.gateway}' has acknowledged, (partition, end) {lost}"
+    return None
+
+
+def _not_at_rest(topic: TopicSnapshot, drain: Drain) -> str | None:
     if not topic.stopped:
         return "a stopped mirror"
     if not (topic.positions == drain.last.mirrored == drain.last.ends == drain.last.log_end_offsets):

@@ -5,7 +5,7 @@ Kept apart from the runner so that the exhaustive tests exercise the very object
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.cutover.promote.rules.snapshot import (
@@ -44,6 +44,16 @@ def _all_stopped(facts: Sequence[TopicObservations]) -> bool:
     return all(each.record.state is MirrorState.STOPPED for each in facts)
 
 
+def _short(reading: EndReading, acks: Iterable[PauseAck]) -> tuple[int, int, int] | None:
+    """The first partition that ends below what was acknowledged to a client: (partition, end, acknowledged)."""
+    ends = reading.ends
+    for ack in acks:
+        for partition, acked in ack.acked:
+            if partition < len(ends) and ends[partition] < acked:
+                return partition, ends[partition], acked
+    return None
+
+
 class PromoteMemory:
     """The memory of one run over a set of topics (mirror topic names). Times are monotonic seconds.
 
@@ -65,6 +75,7 @@ class PromoteMemory:
         self._acks: dict[str, dict[str, PauseAck]] = {}
         self._acked_at: dict[str, float] = {}
         self._drains: dict[str, Drain] = {}
+        self._short: dict[str, tuple[int, int, int]] = {}
         self._stopped: dict[str, CopyEnds] = {}
         self._copies: dict[str, CopyReading] = {}
         self._partitions: dict[str, int] = {}
@@ -111,8 +122,15 @@ class PromoteMemory:
         """The source answered."""
         self.source_answered()
         self._partitions[topic] = reading.partitions
-        if self.paused_at is not None:
-            self._drains[topic] = observe(self._drains.get(topic), reading, self._acked_at.get(topic, 0.0))
+        if self.paused_at is None:
+            return
+        short = _short(reading, self.acks(topic).values())
+        if short is not None:  # of a broker that leads no more: what was read of it before is worth nothing, too
+            self._short[topic] = short
+            self._drains.pop(topic, None)
+            return
+        self._short.pop(topic, None)
+        self._drains[topic] = observe(self._drains.get(topic), reading, self._acked_at.get(topic, 0.0))
 
     def source_answered(self) -> None:
         """The source is reachable."""
@@ -170,6 +188,7 @@ class PromoteMemory:
         self._acks.clear()
         self._acked_at.clear()
         self._drains.clear()
+        self._short.clear()
         self._stopped.clear()
         self._copies.clear()
 
@@ -226,6 +245,7 @@ class PromoteMemory:
             stopped=handed is not None,
             handed=handed,
             copy=self._copies.get(topic),
+            short=self._short.get(topic),
             restored=self.restore_later or not record.restore_configs,
             blocked_by=facts.blocked_by,
         )

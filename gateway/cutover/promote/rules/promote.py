@@ -26,6 +26,8 @@ that was ever acknowledged through a gateway is on the target:
 * when the last reading was asked for, the mirror had already come exactly to the ends that it returned. Ends are
   high watermarks, and the leaders' log ends were the same: a record acknowledged with acks=1 that its followers
   have not fetched yet is above the high watermark, and would otherwise be cut off;
+* no end was lower than what a gateway had acknowledged with acks=all: such a reading is of a broker that leads no more
+  and has not heard of it. The source is read again, by what another broker tells of its leaders;
 * no transaction was open in the last reading: last stable offset, high watermark and log end were the same. A
   transaction is never cut; one that outlasts the write pause ends the promote;
 * before the last reading the origin's coordinators were asked, and none of them had a transaction with the topic that
@@ -255,7 +257,12 @@ def _under_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteSte
     if not all(t.acknowledged(snapshot.gateways) for t in snapshot.topics):
         return PromoteStep(StepKind.PAUSE_WRITES, _waiting_for(snapshot, limits))
     if any(t.drain is None or t.drain.first.asked < t.acked_at for t in snapshot.topics):
-        return PromoteStep(StepKind.READ_ENDS, "the source's ends")
+        short = any(t.short is not None for t in snapshot.topics)
+        return PromoteStep(
+            StepKind.READ_ENDS,
+            _waiting_for(snapshot, limits) if short else "the source's ends",
+            WAIT_S if short else 0.0,
+        )
     if any(_behind(t) or t.cold for t in snapshot.topics):
         return PromoteStep(StepKind.AWAIT_MIRROR, _waiting_for(snapshot, limits))
     grace_s = _grace_s(snapshot, limits)
@@ -286,6 +293,13 @@ def _transaction(topic: str, reading: EndReading) -> str:
         return ""
     more = f" and {len(reading.transactions) - 1} more" if len(reading.transactions) > 1 else ""
     return f"the end of transaction {reading.transactions[0]!r}{more}, which has {topic}"
+
+
+def _short(topic: str, partition: int, end: int, acked: int, origin: str) -> str:
+    return (
+        f"the leader of {topic}, partition {partition}, on the {origin}: a broker says that it ends at offset {end}, "
+        f"but records up to {acked - 1} were acknowledged to clients, so another one leads it by now"
+    )
 
 
 def _mirror_waits(topic: TopicSnapshot) -> str:
@@ -343,6 +357,8 @@ def _told(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
             if topic.blocked_by:
                 return f"{topic.topic}: {topic.blocked_by}"
             return f"writes to {topic.topic} still in flight at {', '.join(sorted(missing))}"
+        if topic.short is not None:
+            return _short(topic.topic, *topic.short, snapshot.origin)
         drain = topic.drain
         if waits := _mirror_waits(topic):
             return waits

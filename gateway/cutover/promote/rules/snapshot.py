@@ -131,8 +131,9 @@ class TopicSnapshot:
     as it runs here, -1 where unknown; `absent`: partitions that are not mirrored here, while they should be, and
     `cold`: those that are not warm (`mirror/rules/copy_ends.py`); `partitions`: how many the origin has, None before it
     was asked; `stopped`: this run has stopped the mirror; `handed`: what the mirror answered right before; `copy`:
-    where its copy ends since; `restored`: the topic's configs need no restoring; `blocked_by`: what gateways say that
-    their pause waits for.
+    where its copy ends since; `short`: (partition, end, acknowledged): the last reading is none, as it ends below what
+    a gateway has acknowledged to a client, so another broker leads that partition by now; `restored`: the topic's
+    configs need no restoring; `blocked_by`: what gateways say that their pause waits for.
     """
 
     topic: str
@@ -151,6 +152,7 @@ class TopicSnapshot:
     stopped: bool = False
     handed: CopyEnds | None = None
     copy: CopyReading | None = None
+    short: tuple[int, int, int] | None = None
     restored: bool = True
     blocked_by: str = ""
 

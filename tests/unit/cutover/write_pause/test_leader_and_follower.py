@@ -401,6 +401,33 @@ def test_groups_of_a_set_are_named_once() -> None:
     assert decode_acks("two", json.loads(json.dumps(body))) == acks
 
 
+async def test_what_clients_were_told_comes_with_the_acknowledgement(fleet: Fleet) -> None:
+    names = _with_topics(fleet, 2)
+    forwarder = fleet.gateways["two"].forwarder
+    for topic, partition, end in (("t0", 3, 7), ("t0", 3, 5), ("t0", 1, 2), ("t1", 0, 1)):
+        forwarder.acknowledged(topic, partition, end)
+    (alone,) = await fleet.pauses["two"].drain_all([Pause("t0", 1, 0)])
+    of_set = await fleet.pauses["two"].drain_all([Pause(name, 1, 0) for name in names])
+    assert alone.acked == of_set[0].acked == ((3, 7), (1, 2))
+    assert of_set[1].acked == ((0, 1),)
+    assert (await fleet.pauses["three"].drain(Pause("t0", 1, 0))).acked == ()
+
+
+async def test_a_topic_that_is_written_on_the_target_has_no_ends_on_the_source(fleet: Fleet) -> None:
+    two = fleet.gateways["two"]
+    two.forwarder.acknowledged("t", 0, 7)
+    two.reads(changed(RECORD, direction=MirrorDirection.REVERSE))
+    assert (await fleet.pauses["two"].drain(Pause("t", 1, 0))).acked == ()
+
+
+def test_an_older_gateway_tells_nothing_of_it() -> None:
+    acks = [PauseAck("two", "t", 1, 0, WritePhase.PAUSED, acked=((0, 7),))]
+    body = json.loads(json.dumps(encode_acks(acks)))
+    assert decode_acks("two", body) == acks
+    del body["acked"]
+    assert decode_acks("two", body)[0].acked == ()
+
+
 def _with_topics(fleet: Fleet, count: int) -> list[str]:
     """So many mirrors that every gateway has read."""
     names = [f"t{number}" for number in range(count)]

@@ -160,6 +160,18 @@ async def test_acks_0_is_forwarded_with_acks_1_and_never_answered(allowed: Conve
     assert not allowed.session.closed
 
 
+async def test_a_write_pause_knows_what_clients_were_told_that_all_replicas_have(allowed: Conversation) -> None:
+    """Not what the leader alone had: another one may lead without it."""
+    for number, acks in enumerate((-1, 1, 0), start=1):
+        allowed.says(produce(number, ("mirrored", 0), acks=acks))
+        source_answers(allowed, PartitionResult("mirrored", 0, 0, 42 * number))
+    assert allowed.forwarder.acked("mirrored") == ((0, 42 + 3),)
+    allowed.says(produce(4, ("mirrored", 0), ("mirrored", 1)))
+    moved = PartitionResult("mirrored", 1, int(ErrorCode.NOT_LEADER_OR_FOLLOWER), -1)
+    source_answers(allowed, PartitionResult("mirrored", 0, 0, 90), moved)
+    assert allowed.forwarder.acked("mirrored") == ((0, 90 + 3),)
+
+
 async def test_a_failed_acks_0_closes_the_connection_as_a_broker_does(allowed: Conversation) -> None:
     allowed.says(produce(1, ("mirrored", 0), acks=0))
     source_answers(allowed, PartitionResult("mirrored", 0, int(ErrorCode.MESSAGE_TOO_LARGE), -1))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.proxy.produce.forwarder import Forwarder
+from gateway.proxy.produce.forwarder import ACKED_KEPT_S, Forwarder
 
 
 class Clock:
@@ -39,6 +39,17 @@ async def test_a_drain_is_not_over_while_something_is_in_flight() -> None:
     forwarder.begin(["a"])
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(forwarder.drain("a"), 0.01)
+
+
+async def test_what_clients_were_told_is_known_for_a_while() -> None:
+    clock = Clock()
+    forwarder = Forwarder(clock)
+    forwarder.acknowledged("a", 0, 7)
+    clock.now += ACKED_KEPT_S
+    forwarder.acknowledged("a", 1, 9)
+    assert forwarder.acked("a") == ((0, 7), (1, 9))
+    clock.now += 1
+    assert (forwarder.acked("a"), forwarder.acked("b")) == (((1, 9),), ())
 
 
 async def test_old_unknown_outcomes_are_forgotten() -> None:

@@ -389,6 +389,10 @@ def test_invariants() -> None:
         ({"phases": {"g": WritePhase.FORWARD}}, "pause at every live gateway"),
         ({"acks": {}}, "acknowledgement"),
         ({"acks": {"g": PauseAck("g", T, 0, 0, WritePhase.PAUSED)}}, "acknowledgement"),
+        (
+            {"acks": {"g": PauseAck("g", T, 1, 0, WritePhase.PAUSED, acked=((1, 21),))}},
+            r"'g' has acknowledged.*\(1, 21\)",
+        ),
         ({"acked_at": 200.0}, "younger"),
         ({"drain": None}, "younger"),
         ({"stopped": False}, "stopped mirror"),
@@ -434,6 +438,40 @@ def test_memory_keeps_acknowledgements_of_other_epochs_out() -> None:
     assert set(memory.acks(T)) == {"g"}
     memory.resumed()
     assert not memory.acks(T)
+
+
+def test_a_reading_below_what_clients_were_told_is_none() -> None:
+    """Of a broker that leads no more and has not heard of it. The next one is by what another broker says."""
+    memory = PromoteMemory([T])
+    memory.marked(T, 4)
+    memory.pause_began(1.0)
+    memory.acknowledged(PauseAck("g", T, 4, 0, WritePhase.PAUSED, acked=((0, 5), (1, 20), (7, 9))), 1.0)
+    memory.acknowledged(PauseAck("older", T, 4, 0, WritePhase.PAUSED), 1.0)
+    record = mirror_record(link="l", source_topic=T, mirror_topic=T, mirror_id=1, pause_epoch=4)
+    facts = TopicObservations(record=record, phases={}, running_partitions=RunningPartitions((10, 19)))
+
+    def topic() -> TopicSnapshot:
+        return memory.snapshot(2.0, frozenset("g"), [facts]).topics[0]
+
+    for ends, short in (((10, 19), (1, 19, 20)), ((10, 20), None), ((4, 20), (0, 4, 5))):
+        memory.read(T, EndReading(1.5, 1.6, ends, ends, (10, 19), 2, ends, ()))
+        assert topic().short == short
+        assert (topic().drain is None) is (short is not None), "what was read before was of the same broker, perhaps"
+    memory.resumed()
+    assert topic().short is None
+
+
+def test_an_end_below_what_clients_were_told_is_read_again_and_named() -> None:
+    script = Script().acked().topic(drain=None, short=(1, 19, 21))
+    step = script.step
+    assert (step.kind, step.delay_s) == (K.READ_ENDS, promote.WAIT_S)
+    told = (
+        f"the leader of {T}, partition 1, on the source: a broker says that it ends at offset 19, but records up to 20"
+    )
+    assert step.reason.startswith(told)
+    given_up = script.set(now=script.snapshot.now + 60.0).step
+    assert given_up.kind is K.RESUME_WRITES
+    assert told in given_up.reason
 
 
 def test_phases_are_what_gateways_answered_to_the_present_pause() -> None:
