@@ -319,6 +319,7 @@ def group_tools(
         offsets=offsets or GroupOffsets(parts.records, parts.sources, parts.target),
         fleet=parts.fleet,
         background=parts.background,
+        health=parts.health,
         clock=clock or parts.clock,
     )
 

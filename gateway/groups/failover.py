@@ -1,18 +1,20 @@
 """What a failover of its topics makes of a group: it goes on on the target from where it is known to have been.
 
-The source is not needed. Offsets come from the last time it was asked, else from what offset sync had committed on the
-target; those beyond what was mirrored are cut to where the copy ended, and the note says by how many records. Each step
-is decided by `groups/rules/failover.py`.
+The source is not needed: it is gone, as the link's health says. Offsets come from the last time it was asked, else from
+what offset sync had committed on the target; those beyond what was mirrored are cut to where the copy ended, and the
+note says by how many records. Each step is decided by `groups/rules/failover.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 
 import structlog
 
 from gateway.errors import Conflict, ControlError
+from gateway.groups.gather import source_seen
 from gateway.groups.offsets import GroupTools
 from gateway.groups.progress import GroupProgress
 from gateway.groups.rules.failover import (
@@ -54,35 +56,34 @@ class GroupFailovers:
     async def failed_over(self, mirror: MirrorRecord) -> None:
         """A topic has just failed over: let the groups that read it go on from what is known of them.
 
-        A group whose source still answers is left to its promote: it may have members there. So is one that cannot
-        be failed over now; `attempt` comes back to it.
+        Groups whose source is not gone are left to their promote: they may have members there. It may be about to go,
+        so what they have committed by now is remembered. `attempt` comes back to them, as to one that cannot be failed
+        over now.
         """
-        for link, group in list(self._store.groups):
-            if link != mirror.link:
+        looks_end = self._clock() + LIMIT_S
+        for (link, group), record in list(self._store.groups.items()):
+            if link != mirror.link or record.state is GroupState.PROMOTED:
                 continue
             try:
                 async with asyncio.timeout(LIMIT_S):
-                    if not await self._source_answers(link, group):
+                    if source_seen(self._tools.health, link, self._clock()).is_gone:
                         await self.attempt(link, group)
+                    elif self._clock() < looks_end:
+                        await self._look(record)
             except (ControlError, StoreError, TimeoutError) as error:
                 _log.warning("group not failed over yet", link=link, group=group, reason=str(error) or "no answer")
 
-    async def _source_answers(self, link: str, group: str) -> bool:
-        """Whether it does; then what the group has committed by now is remembered."""
-        progress, record = self._progress_of(link, group), self._store.groups.get((link, group))
+    async def _look(self, record: GroupRecord) -> None:
+        """Remember what the group has committed by now, if the source tells."""
         asked_at = self._clock()
-        if record is None:
-            return False
-        try:
+        with suppress(ControlError, TimeoutError):
             async with asyncio.timeout(_LAST_LOOK_S):
                 seen, _ = await self._offsets.on_source(record)
-        except (ControlError, TimeoutError):
-            return False
-        progress.remember(seen, asked_at)
-        return True
+            self._progress_of(record.link, record.group).remember(seen, asked_at)
 
     async def attempt(self, link: str, group: str) -> None:
-        """Fail the group over if a topic of it has. To be called when its source does not answer.
+        """Fail the group over if a topic of it has, and its source is gone. To be called when it was not told of the
+        group; what it waits for is in its `waits_for` then.
 
         Raises:
             Conflict: the group has members on the target already, or the target refuses.
@@ -111,6 +112,7 @@ class _GroupFailover:
         self._offsets = tools.offsets
         self._progress = progress
         self._clock = tools.clock
+        self._health = tools.health
         self._key = key
         self._began = asyncio.get_running_loop().time()
         self._held: Mapping[TopicPartition, Value] | None = None
@@ -131,6 +133,9 @@ class _GroupFailover:
         try:
             while (record := self._store.groups.get(self._key)) is not None:
                 step = next_step(self._snapshot(record))
+                if step.kind is GroupFailoverStepKind.WAIT:
+                    before = "; ".join(filter(None, (before.removesuffix(step.reason).removesuffix("; "), step.reason)))
+                    return
                 if step.kind is GroupFailoverStepKind.DONE:
                     if step.reason:
                         raise Conflict(step.reason)
@@ -148,6 +153,7 @@ class _GroupFailover:
             group=record.group,
             state=record.state,
             mirrors=_mirrors(self._store, record.link),
+            source=source_seen(self._health, record.link, self._clock()),
             known=self._progress.known,
             held=self._held,
             plan=self._plan,
@@ -212,7 +218,10 @@ class _GroupFailover:
         return self._plan
 
     def _require_same(self) -> None:
-        """A log's end is the copy's only as long as the record is the one that says so."""
+        """A log's end is the copy's only as long as the record is the one that says so; and a source that is back may
+        have members of the group."""
+        if not source_seen(self._health, self._key[0], self._clock()).is_gone:
+            raise Conflict("the source answers again; the group is promoted as ever")
         if changed := changed_sides(self._planned_by, _mirrors(self._store, self._key[0])):
             raise Conflict(f"mirror topic '{changed}' was changed meanwhile; try again")
 

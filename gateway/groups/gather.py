@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gateway.errors import ControlError
 from gateway.groups.gate.rules.gates import GateStatus
 from gateway.groups.offsets import GroupTools
 from gateway.groups.progress import GroupProgress
 from gateway.groups.rules.promote import GroupSnapshot, same_on_source, somebody_came
+from gateway.groups.rules.source_gone import SourceSeen
 from gateway.kafka.groups import DEAD
+from gateway.operations.sources import LinkHealth
 from gateway.state.link_config import parse
 from gateway.state.records import GroupRecord, GroupState
 
 _ASK_S = 5.0
 _WATCH_S = 1.0
 LOOKED_AWAY_S = 3.0  # an observation older than this says nothing of the time since
+
+
+def source_seen(health: Mapping[str, LinkHealth], link: str, now: float) -> SourceSeen:
+    """How the link's source is by now. `health`: by link name. `now`: of the clock that the health is told by."""
+    found = health.get(link)
+    if found is None:
+        return SourceSeen()
+    return SourceSeen(None if found.silent_since is None else now - found.silent_since, found.message)
 
 
 class GroupGatherer:
@@ -41,13 +53,13 @@ class GroupGatherer:
                 await self._watch_offsets(record, progress)
         except ControlError as error:
             progress.members, progress.empty_since, progress.source_error = None, None, str(error)
-            progress.unreachable_since = progress.unreachable_since or self._clock()
+            progress.unanswered = True
             progress.forget_offsets()  # who knows who comes and goes meanwhile
             return
         if record.demoted and view.members:
             progress.arrived = True
         now = self._clock()
-        progress.unreachable_since = None
+        progress.unanswered = False
         looked_away = now - progress.members_at > LOOKED_AWAY_S
         if looked_away:
             progress.read_back = None  # somebody may have come, committed, and left: to be looked at again

@@ -27,7 +27,7 @@ from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.fleet_wide import FleetWide
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
-from gateway.operations.sources import Sources
+from gateway.operations.sources import LinkHealth, Sources
 from gateway.state.records import GroupKind, GroupRecord, GroupState, SourceOffset
 from gateway.transport.background import Background
 
@@ -202,7 +202,9 @@ class GroupOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTools:
-    """What promotes and demotes use. `progress`: how far the mirrors are. `clock`: monotonic seconds."""
+    """What promotes and demotes use. `progress`: how far the mirrors are. `health`: by link name, as it is now.
+    `clock`: monotonic seconds.
+    """
 
     records: Records
     gates: GroupGates
@@ -212,6 +214,7 @@ class GroupTools:
     offsets: GroupOffsets
     fleet: FleetWide
     background: Background
+    health: Mapping[str, LinkHealth]
     clock: Callable[[], float]
 
 

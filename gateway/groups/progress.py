@@ -19,7 +19,8 @@ class GroupProgress:
     not be able to ask. `gated_everywhere`: every gateway has read that the group has a gate. `lock`: held by whoever
     commits for the group. `unmirrored`: internal topics of a streams group that the link does not mirror. `arrived`: a
     demoted group was seen to read on the source again, and no record says so yet. `never_joined`: the source knows the
-    group by its commits alone, `watched_since` when it was first seen so.
+    group by its commits alone, `watched_since` when it was first seen so. `unanswered`: the last look at the group came
+    to nothing; whether its source is gone is the link's health to say.
     """
 
     members: int | None = None
@@ -33,7 +34,7 @@ class GroupProgress:
     watched_since: float | None = None
     empty_since: float | None = None
     source_error: str = "not asked yet"
-    unreachable_since: float | None = None
+    unanswered: bool = False
     offsets: tuple[SourceOffset, ...] | None = None
     offsets_at: float = 0.0
     ranges: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)

@@ -42,7 +42,6 @@ from gateway.state.records import CarriedOffset, GroupRecord, GroupState
 POLL_S = 0.2
 PATIENCE_S = 30.0
 MARK_S = 1.0  # how long after the last look at the source a group may be marked as promoted
-GONE_S = 15.0  # a source that has not answered for this long is not waited for by a group whose topics failed over
 _READINGS = {GroupStepKind.READ_OFFSETS, GroupStepKind.READ_BACK}
 _log = structlog.get_logger("lockgate.control")
 
@@ -106,8 +105,7 @@ class GroupPromotions:
     async def attempt(self, link: str, group: str) -> None:
         """Go as far as is possible by itself; called again and again by the monitor."""
         await self._run(link, group, requested=False, force=False, deadline=self._clock() + PATIENCE_S)
-        gone_since = self.progress_of(link, group).unreachable_since
-        if gone_since is not None and self._clock() - gone_since >= GONE_S:
+        if self.progress_of(link, group).unanswered:
             await self.failovers.attempt(link, group)
 
     async def _run(self, link: str, group: str, *, requested: bool, force: bool, deadline: float) -> None:

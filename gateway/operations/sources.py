@@ -32,7 +32,8 @@ class LinkHealth:
     """Is the link's source there? `since_ms` wall clock; `message` why not.
 
     `refused`: it answers, and does not take the link's credentials. `failed`: for so long that the link counts as
-    failed, until they are taken.
+    failed, until they are taken. `silent_since`: monotonic seconds since when it has not answered at all; None while it
+    does, or refuses.
     """
 
     available: bool
@@ -40,6 +41,7 @@ class LinkHealth:
     message: str = ""
     refused: bool = False
     failed: bool = False
+    silent_since: float | None = None
 
     @property
     def state(self) -> str:

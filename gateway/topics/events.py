@@ -88,7 +88,13 @@ class EngineEvents:
         known = self._health.get(link)
         since_ms = known.since_ms if known and known.available == available else self._records.now_ms()
         health = LinkHealth(available, since_ms, "" if available else message, refused=refused)
-        self._health[link] = replace(health, failed=refused and known is not None and known.failed)
+        silent_since = None if known is None else known.silent_since
+        if available or refused:
+            silent_since = None
+        elif silent_since is None:
+            silent_since = self._clock()
+        failed = refused and known is not None and known.failed
+        self._health[link] = replace(health, failed=failed, silent_since=silent_since)
         if refused:
             self._refused_since.setdefault(link, self._clock())
         else:

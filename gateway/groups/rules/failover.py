@@ -3,19 +3,22 @@
 
 Theory of operation
 -------------------
-A failover does not wait for the source. What a group had committed there is known as of the last time it was asked;
-where that is beyond what was mirrored, the offset is cut to where the copy ended, and how much was cut is said: those
-records the group has read, and the target may never have::
+A failover does not wait for a source that is gone: one that has not answered at all for GONE_S, by the link's health.
+While it is not, the group may have members there, and is promoted as ever. What a group had committed there is known
+as of the last time it was asked; where that is beyond what was mirrored, the offset is cut to where the copy ended, and
+how much was cut is said: those records the group has read, and the target may never have::
 
-    ACTIVE or PENDING_PROMOTED, a topic of the link has failed over
+    ACTIVE or PENDING_PROMOTED, a topic of the link has failed over, the source is gone
         --READ_TARGET--> what the group holds on the target
-        [it reads a topic that failed over, or nothing is known of what it reads]
+        [it reads a topic that failed over; or nothing is known of what it reads, and no topic of the link is the
+        source's any more: nothing else is left to be read]
         --PLAN--> its offsets there, by where the copies ended
         --COMMIT, READ_BACK--> the target holds exactly these
         --MARK_PROMOTED--> PROMOTED                             persisted: the gate opens by the record
         DONE
 
     before MARK_PROMOTED, on any trouble: DONE, with the reason; it is tried again
+    the source is not gone, or a group of which nothing is known may read what only the source has: WAIT
 
 Where the copy ended is in the record of a topic that is written on the target (`copy_ends`). It is never the target's
 present log end: clients write there from the cutover on, and what they write the group has not read. So a plan is good
@@ -26,12 +29,13 @@ Interruption. Nothing but the record outlives the process; offsets that were com
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
+from gateway.groups.rules.source_gone import GONE_S, SourceSeen
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules.translation import is_final
 from gateway.state.records import CarriedOffset, GroupState, MirrorRecord, SourceOffset
@@ -146,8 +150,9 @@ def failover_note(plan: FailoverPlan, how: str) -> str:
 
 
 class GroupFailoverStepKind(StrEnum):
-    """What to do next."""
+    """What to do next. WAIT does nothing: it is asked again later."""
 
+    WAIT = "wait"
     READ_TARGET = "read_target"
     PLAN = "plan"
     COMMIT = "commit"
@@ -169,7 +174,8 @@ class GroupFailoverSnapshot:
 
     `mirrors`: of the link, by mirror topic. `known`: what the group had committed on the source when that was last
     read. `held`: what it has on the target. `plan`: its offsets there, made by the records `planned_by`. `committed`:
-    they went to the target; `read_back`: what it holds since. `began`: when this attempt did.
+    they went to the target; `read_back`: what it holds since. `began`: when this attempt did. `source`: how the link's
+    source is.
     """
 
     now: float
@@ -177,6 +183,7 @@ class GroupFailoverSnapshot:
     group: str
     state: GroupState
     mirrors: Mapping[str, MirrorRecord]
+    source: SourceSeen
     known: tuple[SourceOffset, ...] | None = None
     held: Mapping[TopicPartition, Value] | None = None
     plan: FailoverPlan | None = None
@@ -206,17 +213,41 @@ def next_step(snapshot: GroupFailoverSnapshot) -> GroupFailoverStep:
 def _decide(snapshot: GroupFailoverSnapshot) -> GroupFailoverStep:
     if snapshot.state is GroupState.PROMOTED or not any(is_final(mirror) for mirror in snapshot.mirrors.values()):
         return GroupFailoverStep(_K.DONE)
+    if not snapshot.source.is_gone:
+        return _source_first(snapshot)
     step = _on(snapshot)
-    if step.kind is not _K.DONE and snapshot.now - snapshot.began >= LIMIT_S:
+    if step.kind not in (_K.DONE, _K.WAIT) and snapshot.now - snapshot.began >= LIMIT_S:
         return GroupFailoverStep(_K.DONE, f"not done in {LIMIT_S:g} s: {step.reason}")
     return step
+
+
+def _source_first(snapshot: GroupFailoverSnapshot) -> GroupFailoverStep:
+    """It is waited for, by those of whom it is not known that they read other topics."""
+    read = _topics_read(snapshot)
+    if read and not _failed_over(snapshot, read):
+        return GroupFailoverStep(_K.DONE)
+    trouble = f" ({snapshot.source.trouble})" if snapshot.source.trouble else ""
+    return GroupFailoverStep(
+        _K.WAIT,
+        f"topics of its link failed over: the group goes on without the source once that has not answered at all for "
+        f"{GONE_S:g} s, and is promoted as ever before{trouble}",
+    )
 
 
 def _on(snapshot: GroupFailoverSnapshot) -> GroupFailoverStep:
     if snapshot.held is None:
         return GroupFailoverStep(_K.READ_TARGET, "the offsets of the group on the target")
-    if not _reads_failed_over(snapshot):
+    read = _topics_read(snapshot)
+    if read and not _failed_over(snapshot, read):
         return GroupFailoverStep(_K.DONE)
+    if not read and (left := _left_on_source(snapshot)):
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        return GroupFailoverStep(
+            _K.WAIT,
+            f"nothing is known of what the group reads, and '{left[0]}'{more} did not fail over: it goes on once no "
+            "topic of the link is the source's any more (lockgate mirror failover), or by what a source that is back "
+            "tells of it",
+        )
     if snapshot.plan is None:
         return GroupFailoverStep(_K.PLAN, "where the copies of its topics ended")
     if changed := changed_sides(snapshot.planned_by, snapshot.mirrors):
@@ -233,11 +264,19 @@ def _on(snapshot: GroupFailoverSnapshot) -> GroupFailoverStep:
     return GroupFailoverStep(_K.MARK_PROMOTED, "the failover of the group to be stored")
 
 
-def _reads_failed_over(snapshot: GroupFailoverSnapshot) -> bool:
-    """Whether it is known to read a topic that failed over, or nothing at all is known of what it reads."""
+def _topics_read(snapshot: GroupFailoverSnapshot) -> frozenset[str]:
+    """Mirror topics that it is known to read; empty when nothing is known of what it reads."""
     names = {offset.topic for offset in snapshot.known or ()} | {name for name, _ in snapshot.held or ()}
-    known = names & snapshot.mirrors.keys()
-    return not known or any(is_final(snapshot.mirrors[topic]) for topic in known)
+    return frozenset(names & snapshot.mirrors.keys())
+
+
+def _failed_over(snapshot: GroupFailoverSnapshot, topics: Iterable[str]) -> bool:
+    return any(is_final(snapshot.mirrors[topic]) for topic in topics)
+
+
+def _left_on_source(snapshot: GroupFailoverSnapshot) -> list[str]:
+    """Topics that are written on the source still: whoever reads them cannot go on from nothing."""
+    return sorted(topic for topic, mirror in snapshot.mirrors.items() if not written_on_target(mirror))
 
 
 def _check(snapshot: GroupFailoverSnapshot, step: GroupFailoverStep) -> None:
@@ -246,6 +285,10 @@ def _check(snapshot: GroupFailoverSnapshot, step: GroupFailoverStep) -> None:
         return
     if snapshot.state is GroupState.PROMOTED:
         raise GroupFailoverViolated(f"{step.kind} of group '{snapshot.group}', which is PROMOTED")
+    if not snapshot.source.is_gone:
+        raise GroupFailoverViolated(f"{step.kind} of group '{snapshot.group}', whose source is not gone")
+    if not _topics_read(snapshot) and _left_on_source(snapshot):
+        raise GroupFailoverViolated(f"{step.kind} of group '{snapshot.group}', of which nothing is known")
     if snapshot.plan is None or changed_sides(snapshot.planned_by, snapshot.mirrors):
         raise GroupFailoverViolated(f"{step.kind} of group '{snapshot.group}' by where its copies do not end")
     if step.kind is _K.MARK_PROMOTED:

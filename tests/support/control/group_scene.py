@@ -10,9 +10,11 @@ from gateway.groups.gate.rules.gates import GateStatus, Identity, Waiter
 from gateway.groups.offsets import GroupOffsets, Offsets
 from gateway.groups.promote import GroupPromotions
 from gateway.groups.rules.share_delivery import Delivery
+from gateway.groups.rules.source_gone import GONE_S
 from gateway.kafka.commits import Committed
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.topic_partition import TopicPartition
+from gateway.operations.sources import LinkHealth
 from gateway.state.promote_sets import moved_with
 from gateway.state.records import GroupRecord, GroupState, SourceOffset
 from tests.support.control.control_plane import Plane
@@ -114,6 +116,11 @@ class GroupScene:
 
     def wait_at_the_gate(self) -> None:
         self.plane.gates.wait(Waiter("g", Identity("h", "c"), 0.0), lambda: None)
+
+    def lose_source(self, silent_s: float = GONE_S) -> None:
+        """It has not answered for so long, and the link's health says so."""
+        self.offsets.down = True
+        self.plane.parts.health["l"] = LinkHealth(False, 0, "connection refused", silent_since=self.now - silent_s)
 
     @property
     def record(self) -> GroupRecord:

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.errors import TargetUnreachable
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
+from gateway.operations.sources import LinkHealth
 from gateway.state.records import CarriedOffset, GroupState, MirrorMode, MirrorRecord, MirrorState
 from tests.support.control.control_plane import Plane
 from tests.support.control.group_scene import KEY, GroupScene, gated_group
@@ -31,7 +32,7 @@ async def fail_over(scene: GroupScene, stopped_at: int) -> None:
 async def test_a_failover_goes_on_from_what_is_known_cut_to_what_is_there(scene: GroupScene) -> None:
     scene.offsets.source_holds = {KEY: (95, "m"), ("orders", 1): (80, "")}
     await scene.attempts(1)
-    scene.offsets.down = True
+    scene.lose_source()
     scene.later(7)
 
     await fail_over(scene, 90)
@@ -47,7 +48,7 @@ async def test_a_failover_goes_on_from_what_is_known_cut_to_what_is_there(scene:
 
 
 async def test_a_failover_of_a_process_that_never_saw_the_source_uses_what_was_synced(scene: GroupScene) -> None:
-    scene.offsets.down = True
+    scene.lose_source()
     scene.offsets.target_holds = {KEY: (33, "synced")}
 
     await fail_over(scene, 90)
@@ -72,7 +73,7 @@ async def test_a_group_of_a_source_that_answers_is_promoted_as_ever_and_cut(scen
 async def test_a_source_that_stays_away_after_a_failover_is_given_up(scene: GroupScene) -> None:
     scene.offsets.source_holds = {KEY: (70, "")}
     await fail_over(scene, 90)  # it still answers
-    scene.offsets.down = True
+    scene.lose_source(silent_s=0)
     scene.offsets.on_ask = lambda: scene.later(4)
     await scene.attempts(3)
     assert not scene.offsets.target_holds
@@ -82,7 +83,7 @@ async def test_a_source_that_stays_away_after_a_failover_is_given_up(scene: Grou
 
 
 async def test_without_a_failover_a_lost_source_promotes_nobody(scene: GroupScene) -> None:
-    scene.offsets.down = True
+    scene.lose_source()
     scene.offsets.on_ask = lambda: scene.later(20)
     scene.wait_at_the_gate()
     await scene.attempts(5)
@@ -93,7 +94,7 @@ async def test_a_group_of_other_topics_is_not_failed_over(scene: GroupScene) -> 
     await scene.plane.with_mirror("other")
     scene.offsets.source_holds = {("other", 0): (5, "")}
     await scene.attempts(1)
-    scene.offsets.down = True
+    scene.lose_source()
 
     await fail_over(scene, 90)
 
@@ -101,8 +102,83 @@ async def test_a_group_of_other_topics_is_not_failed_over(scene: GroupScene) -> 
     assert not scene.open
 
 
+async def test_a_group_of_which_nothing_is_known_waits_while_it_may_read_what_only_the_source_has(
+    scene: GroupScene,
+) -> None:
+    """A leader that has never seen the source; one of two topics failed over."""
+    other = await scene.plane.with_mirror("other")
+    scene.lose_source()
+    await fail_over(scene, 90)
+    await scene.attempts(1)
+    assert scene.record.state is GroupState.ACTIVE
+    assert "nothing is known of what the group reads, and 'other' did not" in scene.promoter.waits_for("l", "g")
+
+    cut_over = changed(other, state=MirrorState.STOPPED, stopped_at=(90,) * 3, not_mirrored=(-1,) * 3)
+    await scene.plane.store.put(cut_over)
+    await scene.promoter.failovers.failed_over(cut_over)
+
+    assert scene.open
+    assert scene.record.note == "failed over: no offset of it is known, auto.offset.reset decides"
+
+
+@pytest.mark.parametrize(
+    "health",
+    [
+        None,
+        LinkHealth(True, 0),
+        LinkHealth(False, 0, "credentials refused", refused=True, failed=True),
+        LinkHealth(False, 0, "connection refused", silent_since=1000.0),
+    ],
+    ids=["unknown", "answers", "refuses", "since now"],
+)
+async def test_a_source_that_does_not_tell_of_a_group_is_not_gone(scene: GroupScene, health: LinkHealth | None) -> None:
+    """A coordinator that loads, a pending transaction, expired credentials, gateways of a chain: members may live."""
+    scene.offsets.source_holds = {KEY: (95, "m")}
+    await scene.attempts(1)
+    scene.offsets.down = True
+    if health is not None:
+        scene.plane.parts.health["l"] = health
+    await fail_over(scene, 90)
+    for _ in range(5):
+        await scene.attempts(1)
+        assert not scene.open
+    assert scene.offsets.target_holds == {}
+    assert scene.promoter.waits_for("l", "g").startswith(
+        "the source does not answer: connection refused; topics of its link failed over: the group goes on without"
+    )
+
+
+async def test_a_source_that_comes_back_between_the_steps_has_its_groups_again(scene: GroupScene) -> None:
+    scene.offsets.source_holds = {KEY: (95, "m")}
+    await scene.attempts(1)
+    scene.lose_source()
+    shipped = scene.offsets.store
+
+    async def back(*args: object, **named: object) -> object:
+        scene.plane.parts.health["l"] = LinkHealth(True, 0)
+        return await shipped(*args, **named)  # type: ignore[arg-type]
+
+    scene.offsets.store = back  # type: ignore[assignment, method-assign]
+    await fail_over(scene, 90)
+    assert scene.record.state is GroupState.ACTIVE
+    assert "the source answers again" in scene.promoter.waits_for("l", "g")
+
+
+async def test_what_a_group_of_a_source_that_is_about_to_go_had_committed_is_remembered(scene: GroupScene) -> None:
+    scene.offsets.source_holds = {KEY: (70, "")}
+    scene.offsets.members = 1
+    await scene.attempts(1)
+    await fail_over(scene, 90)
+    assert scene.record.state is GroupState.ACTIVE
+    scene.lose_source()
+    await scene.attempts(1)
+    assert scene.open
+    assert scene.offsets.target_holds == {KEY: (70, "")}
+
+
 async def test_a_group_that_cannot_be_failed_over_says_why(scene: GroupScene) -> None:
-    scene.offsets.down = scene.offsets.refuse = True
+    scene.lose_source()
+    scene.offsets.refuse = True
     scene.offsets.target_holds = {KEY: (33, "")}
     await fail_over(scene, 90)
     assert "its topics failed over, the group could not" in scene.promoter.waits_for("l", "g")
@@ -118,7 +194,7 @@ async def test_what_clients_wrote_since_the_cutover_is_not_skipped(
     ended."""
     scene.offsets.source_holds = {KEY: (95, "m")}
     await scene.attempts(1)
-    scene.offsets.down = True
+    scene.lose_source()
     maps = [OffsetMap([(0, 0)], end=80, read_to=90) for _ in range(3)]
 
     async def offset_maps(_: MirrorRecord) -> Sequence[OffsetMap]:
@@ -144,7 +220,7 @@ async def test_what_clients_wrote_since_the_cutover_is_not_skipped(
 
 
 async def test_what_was_synced_is_cut_to_where_the_copy_ended_too(scene: GroupScene) -> None:
-    scene.offsets.down = True
+    scene.lose_source()
     scene.offsets.target_holds = {KEY: (95, "synced")}
     mirror = scene.plane.store.mirrors["l", "orders"]
     stopped = changed(mirror, state=MirrorState.STOPPED, stopped_at=(90,) * 3, not_mirrored=(-1,) * 3)
@@ -159,7 +235,7 @@ async def test_a_topic_that_fails_over_while_its_log_is_looked_at_is_looked_at_a
     other = await scene.plane.with_mirror("other")
     scene.offsets.source_holds = {KEY: (80, ""), ("other", 0): (95, "")}
     await scene.attempts(1)
-    scene.offsets.down = True
+    scene.lose_source()
 
     async def fails_over() -> None:
         scene.plane.target.before.clear()
@@ -178,7 +254,7 @@ async def test_a_topic_that_fails_over_while_its_log_is_looked_at_is_looked_at_a
 async def test_a_record_that_does_not_say_where_the_copy_ended_fails_nothing_over(scene: GroupScene) -> None:
     scene.offsets.source_holds = {KEY: (95, "")}
     await scene.attempts(1)
-    scene.offsets.down = True
+    scene.lose_source()
     mirror = scene.plane.store.mirrors["l", "orders"]
     stopped = changed(mirror, state=MirrorState.STOPPED, stopped_at=(90,), not_mirrored=(1,) * 3)
     await scene.plane.store.put(stopped)
@@ -192,7 +268,7 @@ async def test_a_target_that_does_not_say_where_a_copy_ends_fails_nothing_over(s
     await scene.plane.with_mirror("other")
     scene.offsets.source_holds = {KEY: (80, ""), ("other", 0): (95, "")}
     await scene.attempts(1)
-    scene.offsets.down = True
+    scene.lose_source()
     scene.plane.target.existing["other"].ranges = []
     await fail_over(scene, 90)
     assert scene.record.state is GroupState.ACTIVE
@@ -208,7 +284,7 @@ async def test_a_target_that_does_not_say_where_a_copy_ends_fails_nothing_over(s
 async def test_an_attempt_that_breaks_off_at_a_step_is_made_again(scene: GroupScene, method: str, taken: bool) -> None:
     scene.offsets.source_holds = {KEY: (95, "m")}
     await scene.attempts(1)
-    scene.offsets.down = True
+    scene.lose_source()
     shipped = getattr(scene.offsets, method)
 
     async def breaks_off(*args: object, **named: object) -> object:

@@ -57,6 +57,25 @@ async def test_a_lost_source_and_back(plane):
     assert ("l", "a") in plane.engine.running
 
 
+async def test_since_when_a_source_has_not_answered_at_all(plane):
+    """One that refuses the link answers; an hour of that is no second of silence."""
+    await plane.with_link()
+
+    def told(available, message, *, refused=False):
+        plane.clock_s += 100
+        plane.service.events.source_available("l", available, message, refused=refused)
+        return plane.parts.health["l"].silent_since
+
+    assert told(False, "credentials refused", refused=True) is None
+    began = plane.parts.clock()
+    first = told(False, "connection refused")
+    assert first is not None
+    assert first >= began + 100
+    assert told(False, "no route to host") == first
+    assert told(False, "credentials refused", refused=True) is None
+    assert told(True, "") is None
+
+
 async def test_news_after_a_quiet_time_that_could_not_be_written_are_written_later(plane):
     """Nothing else changes the state then, which would have everything looked at anew."""
     await plane.with_mirror()

@@ -25,6 +25,7 @@ from gateway.groups.rules.failover import (
     next_step,
     plan_failover,
 )
+from gateway.groups.rules.source_gone import GONE_S, SourceSeen
 from gateway.state.records import (
     CarriedOffset,
     GroupState,
@@ -84,14 +85,23 @@ START = (PartitionStart(0, 0),)
 ACTIVE = MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1, starts=START)
 OVER = changed(ACTIVE, state=MirrorState.STOPPED, stopped_at=(90,), stopped_copy_at=(90,), not_mirrored=(5,))
 OTHER = replace(ACTIVE, mirror_topic="u", source_topic="u")
+PROMOTED = replace(OTHER, state=MirrorState.STOPPED)
 PLAN = FailoverPlan((CarriedOffset("t", 0, 95, 90, "m"),), ())
 HELD = {A: (90, "m")}
-PLANNED = {"held": {}, "plan": PLAN, "planned_by": {"t": OVER}}
+GONE = SourceSeen(GONE_S, "connection refused")
+PLANNED = {"known": (SourceOffset("t", 0, 95, "m"),), "held": {}, "plan": PLAN, "planned_by": {"t": OVER}}
 COMMITTED = {**PLANNED, "committed": True, "read_back": HELD}
 
 
 def snapshot(**known: object) -> GroupFailoverSnapshot:
-    values = {"now": 1.0, "began": 0.0, "group": "g", "state": GroupState.ACTIVE, "mirrors": {"t": OVER, "u": OTHER}}
+    values = {
+        "now": 1.0,
+        "began": 0.0,
+        "group": "g",
+        "state": GroupState.ACTIVE,
+        "mirrors": {"t": OVER, "u": OTHER},
+        "source": GONE,
+    }
     return GroupFailoverSnapshot(**(values | known))  # type: ignore[arg-type]
 
 
@@ -103,7 +113,15 @@ def snapshot(**known: object) -> GroupFailoverSnapshot:
         ({"state": GroupState.PROMOTED}, K.DONE),
         ({"mirrors": {"t": ACTIVE}}, K.DONE),
         ({"mirrors": {"t": changed(OVER, not_mirrored=())}}, K.DONE),  # it was promoted
-        ({"held": {}}, K.PLAN),  # nothing is known of what it reads
+        ({"held": {}}, K.WAIT),  # nothing is known of what it reads, and 'u' is the source's
+        ({"held": {}, "known": ()}, K.WAIT),
+        ({"held": {}, "mirrors": {"t": OVER}}, K.PLAN),
+        ({"held": {}, "mirrors": {"t": OVER, "u": PROMOTED}}, K.PLAN),
+        ({"source": SourceSeen()}, K.WAIT),
+        ({"source": SourceSeen(None, "credentials refused")}, K.WAIT),
+        ({"source": SourceSeen(GONE_S - 1, "connection refused")}, K.WAIT),
+        ({"source": SourceSeen(), "known": (SourceOffset("u", 0, 1),)}, K.DONE),  # it reads another topic
+        ({**COMMITTED, "source": SourceSeen()}, K.WAIT),  # it is back
         ({"held": {C: (1, "")}}, K.DONE),  # it reads another topic
         ({"held": {}, "known": (SourceOffset("u", 0, 1),)}, K.DONE),
         ({"held": {C: (1, "")}, "known": (SourceOffset("t", 0, 1),)}, K.PLAN),
@@ -126,7 +144,7 @@ def test_steps(known: dict[str, object], kind: GroupFailoverStepKind) -> None:
     [
         ({"now": LIMIT_S}, "not done in 10 s: the offsets of the group on the target"),
         ({**COMMITTED, "read_back": {}}, "the target does not hold the offset committed for group 'g' on t-0"),
-        ({**PLANNED, "mirrors": {"t": ACTIVE, "u": OVER}}, "mirror topic 't' was changed meanwhile"),
+        ({**PLANNED, "mirrors": {"t": changed(OVER, failback_epoch=1)}}, "mirror topic 't' was changed meanwhile"),
         ({"held": {C: (1, "")}}, ""),
     ],
 )
@@ -138,11 +156,33 @@ def test_why_it_is_not_failed_over_now(known: dict[str, object], reason: str) ->
 
 
 @pytest.mark.parametrize(
+    ("known", "reason"),
+    [
+        (
+            {"source": SourceSeen(3.0, "connection refused")},
+            "topics of its link failed over: the group goes on without the source once that has not answered",
+        ),
+        ({"held": {}}, "nothing is known of what the group reads, and 'u' did not fail over"),
+        (
+            {"held": {}, "mirrors": {"t": OVER, "u": OTHER, "v": replace(OTHER, mirror_topic="v")}},
+            "nothing is known of what the group reads, and 'u' and 1 more did not fail over",
+        ),
+    ],
+)
+def test_what_it_waits_for(known: dict[str, object], reason: str) -> None:
+    step = next_step(snapshot(**known))
+    assert step.kind is K.WAIT
+    assert step.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
     ("wrong", "kind"),
     [
         ({"state": GroupState.PROMOTED}, K.COMMIT),
         ({"plan": None}, K.COMMIT),
         ({"mirrors": {}}, K.COMMIT),
+        ({"source": SourceSeen()}, K.COMMIT),
+        ({"source": SourceSeen(GONE_S - 1, "connection refused")}, K.MARK_PROMOTED),
         ({"read_back": None}, K.MARK_PROMOTED),
         ({"read_back": {A: (1, "m")}}, K.MARK_PROMOTED),
     ],
@@ -151,6 +191,14 @@ def test_the_second_opinion_refuses(wrong: dict[str, object], kind: GroupFailove
     with pytest.raises(GroupFailoverViolated):
         group_failover._check(snapshot(**{**COMMITTED, **wrong}), GroupFailoverStep(kind))
     group_failover._check(snapshot(**COMMITTED), GroupFailoverStep(kind))
+
+
+def test_the_second_opinion_refuses_to_go_on_from_nothing_while_something_is_left_on_the_source() -> None:
+    nothing = {**COMMITTED, "known": None}
+    with pytest.raises(GroupFailoverViolated, match="of which nothing is known"):
+        group_failover._check(snapshot(**nothing), GroupFailoverStep(K.COMMIT))
+    alone = {**nothing, "mirrors": {"t": OVER}}
+    group_failover._check(snapshot(**alone), GroupFailoverStep(K.COMMIT))
 
 
 def test_a_record_that_says_it_for_some_partitions_only_says_nothing() -> None:
