@@ -120,6 +120,7 @@ class ControlNumbersReader:
             state="PAUSED" if parse(link.configs).paused else health.state,
             state_since_ms=health.since_ms,
             error="" if health.available else health.code.value,
+            groups_held=len(self._reports.held_by(link.name)),
             tasks=self._tasks.of(link.name),
             auto_created=self._auto_create.counted(link.name),
             acls=self._acl_sync.counted(link.name),

@@ -45,7 +45,7 @@ from gateway.topics.topic_configs import TargetConfigs
 # -- links -----------------------------------------------------------------------------------------------------------
 
 
-def link_operations(parts: ControlParts) -> tuple[Links, LinkUpdates]:
+def link_operations(parts: ControlParts, reports: GroupReports) -> tuple[Links, LinkUpdates]:
     """What is made and changed of links. Both check a source in the same way."""
     checks = LinkChecks(records=parts.records, sources=parts.sources, target=parts.target)
     links = Links(
@@ -60,6 +60,7 @@ def link_operations(parts: ControlParts) -> tuple[Links, LinkUpdates]:
         deleted=parts.deleted,
         checks=checks,
         tasks=parts.tasks,
+        reports=reports,
     )
     updates = LinkUpdates(
         records=parts.records,

@@ -347,8 +347,8 @@ def group_monitor(
     """With its offset sync."""
     return GroupMonitor(
         records=parts.records,
-        sources=parts.sources,
         views=parts.views,
+        health=parts.health,
         gates=parts.gates,
         promoter=promoter,
         offset_sync=offset_sync(parts, promoter, reports),

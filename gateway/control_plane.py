@@ -104,7 +104,7 @@ class ControlService:
         self.failbacks = failbacks
         self.group_reports = group_reports
         creator = mirror_creator(parts, plan_start, state_topic, on_create_ended)
-        self.links, self.link_updates = link_operations(parts)
+        self.links, self.link_updates = link_operations(parts, group_reports)
         self.catch_ups = catch_ups(parts)
         self.mirrors = mirrors(
             parts,

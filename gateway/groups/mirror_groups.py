@@ -11,7 +11,7 @@ from gateway.errors import Conflict
 from gateway.groups.rules.kind import MemberTopics, is_mirror_group, kind_of
 from gateway.operations.cluster_errors import source_errors
 from gateway.operations.records import Records
-from gateway.operations.sources import Sources
+from gateway.operations.sources import Sources, SourcesForViews
 from gateway.state.records import GroupKind, GroupRecord, GroupState, LinkRecord, MirrorRecord
 from gateway.state.store import StateStore, StoreConflict
 
@@ -30,8 +30,10 @@ class Reading(NamedTuple):
     settled: bool = True
 
 
-async def reads_mirrored(store: StateStore, sources: Sources, link: LinkRecord, source_group: str) -> Reading:
-    """Whether a group of the link's source reads a topic that the link mirrors.
+async def reads_mirrored(
+    store: StateStore, sources: Sources | SourcesForViews, link: LinkRecord, source_group: str
+) -> Reading:
+    """Whether a group of the link's source reads a topic that the link mirrors: of those that are stored now.
 
     Raises:
         SourceUnreachable, Conflict: the source did not tell.

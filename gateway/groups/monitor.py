@@ -5,22 +5,24 @@ promoted ones whose members turn up on the source again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 import structlog
 
 from gateway.errors import ControlError
 from gateway.groups.gate.rules.gates import GateStatus, GroupGates
+from gateway.groups.gather import source_seen
 from gateway.groups.mirror_groups import reads_mirrored, record_group
 from gateway.groups.offset_sync import OffsetSync
 from gateway.groups.promote import POLL_S, GroupPromotions
 from gateway.groups.reports import GroupReports
+from gateway.groups.rules.classify import LinkSeen, to_ask, waits_for
 from gateway.operations.cluster_errors import source_errors
 from gateway.operations.records import Records
-from gateway.operations.sources import Sources, SourcesForViews
+from gateway.operations.sources import LinkHealth, SourcesForViews
 from gateway.state.link_config import parse
-from gateway.state.records import GroupKind, GroupRecord, GroupState, LinkRecord, MirrorState
+from gateway.state.records import GroupKind, GroupRecord, GroupState, MirrorState
 from gateway.state.store import StoreError
 from gateway.transport.background import Background
 
@@ -43,8 +45,8 @@ class GroupMonitor:
         self,
         *,
         records: Records,
-        sources: Sources,
         views: SourcesForViews,
+        health: Mapping[str, LinkHealth],
         gates: GroupGates,
         promoter: GroupPromotions,
         offset_sync: OffsetSync,
@@ -52,11 +54,11 @@ class GroupMonitor:
         background: Background,
         clock: Callable[[], float],
     ) -> None:
-        """`offset_sync` is started with it."""
+        """`health`: by link name, as it is now. `offset_sync` is started with it."""
         self._records = records
         self._store = records.store
-        self._sources = sources
         self._views = views
+        self._health = health
         self._gates = gates
         self._background = background
         self._promoter = promoter
@@ -69,7 +71,8 @@ class GroupMonitor:
         self._members_on_source = reports.members_on_source
         self.members_after_promote = reports.members_after_promote
         self.commits_after_promote = reports.commits_after_promote
-        self.unknown: dict[str, str] = {}  # group that made its first request -> why it is not classified yet
+        self._held = reports.held
+        self._stopped: tuple[int, Mapping[str, bool]] = (-1, {})
 
     def start(self) -> None:
         """Answer the gates, and begin to watch."""
@@ -100,20 +103,31 @@ class GroupMonitor:
         self._once(f"classify {group}", partial(self._classify, group))
 
     async def _classify(self, group: str) -> None:
-        """Ask every link's source whether the group is one of its own; held meanwhile.
+        """Ask the sources of links whether the group is one of their own; held until none is left to be asked.
 
-        The answer is about the mirrors that are stored when the asking begins. When one more is stored before it ends,
-        it says nothing, and the sources are asked again.
+        An answer is about the mirrors that are stored when that link's source is asked. When it gets one more before
+        the group is let in, it is asked again.
         """
-        while self._gates.status(group) is GateStatus.UNKNOWN:
-            try:
+        not_its: dict[str, int] = {}
+        try:
+            while self._gates.status(group) is GateStatus.UNKNOWN:
                 async with self._asking:
                     await self._turn()
-                    await self._ask_sources(group)
-            except (ControlError, StoreError) as error:
-                self.unknown[group] = str(error)
-                await asyncio.sleep(_RETRY_S)
-        self.unknown.pop(group, None)
+                    waits = await self._ask_sources(group, not_its)
+                if waits:
+                    self._tell_held(group, waits)
+                    await asyncio.sleep(_RETRY_S)
+        finally:
+            self._held.pop(group, None)
+
+    def _tell_held(self, group: str, waits: Mapping[str, str]) -> None:
+        before = self._held.get(group, {})
+        self._held[group] = waits
+        for link, reason in waits.items():
+            if before.get(link) != reason:
+                _log.warning(
+                    "a group is held: nobody knows whether it is the link's", group=group, link=link, reason=reason
+                )
 
     async def _turn(self) -> None:
         now = self._clock()
@@ -122,28 +136,50 @@ class GroupMonitor:
         if turn > now:
             await asyncio.sleep(turn - now)
 
-    async def _ask_sources(self, group: str) -> None:
-        as_of = self._store.applied
-        try:
-            found = await self._link_of(group)
-        except ControlError:
-            if any(mirror.state is not MirrorState.STOPPED for mirror in self._store.mirrors.values()):
-                raise
-            found = None  # nothing is mirrored any more, and the source may well be gone for good
-        if found is None:
-            self._gates.let_in(group, as_of)
-        else:  # Closed by its record alone: whoever leads next finds it, or has the group ask again.
-            link, kind = found
-            await record_group(self._records, link, group, parse(link.configs).source_group(group) or group, kind)
+    async def _ask_sources(self, group: str, not_its: dict[str, int]) -> Mapping[str, str]:
+        """Ask those that have not told yet, and let the group in when that is all; link -> why its source did not tell.
 
-    async def _link_of(self, group: str) -> tuple[LinkRecord, GroupKind] | None:
-        """The link whose source has this group reading a mirrored topic, and how it does; None if there is none."""
-        for link in list(self._store.links.values()):
-            named = parse(link.configs).source_group(group)
-            kind = None if named is None else (await reads_mirrored(self._store, self._sources, link, named)).kind
-            if kind is not None:
-                return link, kind
-        return None
+        `not_its`: see `rules/classify.py`; what is found out is added.
+        """
+        before, unanswered = self._gates.last_let_in(group), dict[str, str]()
+        for name in to_ask(self._links(), not_its, before):
+            as_of = self._store.applied
+            try:
+                kind = await self._kind(name, group)
+                if kind is None:
+                    not_its[name] = as_of
+                    continue
+                # Closed by its record alone: whoever leads next finds it, or has the group ask again.
+                link = self._records.link(name)
+                await record_group(self._records, link, group, parse(link.configs).source_group(group) or group, kind)
+                return {}
+            except (ControlError, StoreError) as error:
+                unanswered[name] = str(error)
+        waits = waits_for(self._links(), not_its, before, unanswered)
+        if not waits:
+            self._gates.let_in(group, self._store.applied)
+        return {link: reason for link, reason in waits.items() if link in unanswered}
+
+    async def _kind(self, link: str, group: str) -> GroupKind | None:
+        """How the group reads a mirrored topic on the link's source; None when it does not."""
+        record = self._records.link(link)
+        named = parse(record.configs).source_group(group)
+        if named is None:
+            return None
+        return (await reads_mirrored(self._store, self._views, record, named)).kind  # nobody waits for one that is lost
+
+    def _links(self) -> Mapping[str, LinkSeen]:
+        """Those that have mirrors. All mirrors are gone through once for a change of the state, not for each group."""
+        if self._stopped[0] != self._store.applied:
+            stopped: dict[str, bool] = {}
+            for (link, _), mirror in self._store.mirrors.items():
+                stopped[link] = stopped.get(link, True) and mirror.state is MirrorState.STOPPED
+            self._stopped = self._store.applied, stopped
+        now = self._clock()
+        return {
+            name: LinkSeen(self._store.grown_at_of(name), is_stopped, source_seen(self._health, name, now))
+            for name, is_stopped in self._stopped[1].items()
+        }
 
     # -- groups that are ready -----------------------------------------------------------------------------
 

@@ -236,7 +236,9 @@ class Groups:
         self._records.link(link)
         record = self._store.groups.get((link, group))
         if record is None:
-            raise NotFound(f"link '{link}' has no mirror group '{group}'")
+            held = "; ".join(f"link '{name}': {reason}" for name, reason in self._reports.held.get(group, {}).items())
+            told = f"; its requests wait, since nobody knows whether it is to be one: {held}" if held else ""
+            raise NotFound(f"link '{link}' has no mirror group '{group}'{told}")
         return record
 
     def _require_absent(self, group: str) -> None:

@@ -26,6 +26,8 @@ class GroupReports:
         commits_after_promote: partitions for which offsets were committed on the source since; likewise.
         offset_sync: how the offset sync stands; written by it.
         lags: how far it is behind; written by `lag.py`.
+        held: of groups that have no record, and whose requests wait since nobody knows whether they are to have one:
+            group -> link -> why its source has not told; written by the group monitor.
     """
 
     def __init__(self) -> None:
@@ -34,3 +36,8 @@ class GroupReports:
         self.commits_after_promote: dict[_Key, int] = {}
         self.offset_sync: dict[_Key, OffsetSyncStatus] = {}
         self.lags: dict[_Key, Lags] = {}
+        self.held: dict[str, Mapping[str, str]] = {}
+
+    def held_by(self, link: str) -> Mapping[str, str]:
+        """Groups that wait for the source of a link to tell whether they read a topic that is mirrored, and why."""
+        return {group: links[link] for group, links in self.held.items() if link in links}

@@ -11,6 +11,7 @@ import structlog
 
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.errors import BadRequest, Conflict
+from gateway.groups.reports import GroupReports
 from gateway.kafka.rules.names import bad_name
 from gateway.links.checks import LinkChecks, has_credentials, parsed
 from gateway.links.rules.update import Remains, left_behind
@@ -57,7 +58,9 @@ class DeletePlan:
 class LinkView:
     """A link as shown. `state` under Confluent's names; secrets of `client` are hidden.
 
-    `error_code`: NO_ERROR, or Confluent's word for `error`. `tasks`: what it does beside mirroring.
+    `error_code`: NO_ERROR, or Confluent's word for `error`. `tasks`: what it does beside mirroring. `groups_held`:
+    groups without a record whose requests wait for what its source says of them; `groups_held_reason`: why it does not,
+    of one of them.
     """
 
     record: LinkRecord
@@ -69,6 +72,8 @@ class LinkView:
     mirror_counts: Mapping[str, int]
     error_code: str = NO_ERROR
     tasks: Sequence[TaskStatus] = ()
+    groups_held: int = 0
+    groups_held_reason: str = ""
 
 
 class Links:
@@ -88,8 +93,10 @@ class Links:
         deleted: DeletedMirrors,
         checks: LinkChecks,
         tasks: LinkTasks,
+        reports: GroupReports,
     ) -> None:
-        """`health`: by link name; written here as links come and go, and by the engine's events."""
+        """`health`: by link name; written here as links come and go, and by the engine's events. `reports`: by those
+        that look after groups."""
         self._records = records
         self._sources = sources
         self._target = target
@@ -101,6 +108,7 @@ class Links:
         self._deleted = deleted
         self._checks = checks
         self._tasks = tasks
+        self._reports = reports
 
     async def create(self, name: str, properties: Mapping[str, str], *, validate_only: bool = False) -> LinkView:
         """Create a link. `properties`: client properties for the source and link options, in one mapping.
@@ -212,6 +220,7 @@ class Links:
         """The link as shown."""
         health = self._health.get(link.name, LinkHealth(True, link.created_ms))
         paused = link_config.parse(link.configs).paused
+        held = self._reports.held_by(link.name)
         states = Counter(mirror_shown(mirror, link_paused=paused).value for mirror in self._mirrors_of(link.name))
         return LinkView(
             record=link,
@@ -223,6 +232,8 @@ class Links:
             client={**shown(link.client), **shown(link.registries)},
             configs=link_config.with_defaults(link.configs),
             mirror_counts=dict(states),
+            groups_held=len(held),
+            groups_held_reason=next((f"group '{group}': {reason}" for group, reason in held.items()), ""),
         )
 
     def _require_absent(self, name: str) -> None:

@@ -58,6 +58,7 @@ class StateViews:
     def __init__(self) -> None:
         self.applied = -1
         self.mirrors_grown_at = -1
+        self._grown_at_of: dict[str, int] = {}
         self._changed_at: dict[str, int] = {}
         self._progress = asyncio.Event()
         self._records: dict[str, Record] = {}
@@ -128,6 +129,10 @@ class StateViews:
         """The offset at which the key's record was last changed (of the change's last record); -1 if there is none."""
         return self._changed_at.get(key, -1)
 
+    def grown_at_of(self, link: str) -> int:
+        """As `mirrors_grown_at`, of one link's mirrors; -1 if it never had one."""
+        return self._grown_at_of.get(link, -1)
+
     async def read_up_to(self, offset: int) -> None:
         """Until the views hold everything up to this offset of the topic. No limit of its own."""
         while self.applied < offset:
@@ -164,6 +169,7 @@ class StateViews:
                 self._remember(record)
             if isinstance(record, MirrorRecord) and not _mirrors_the_same(previous, record):
                 self.mirrors_grown_at = max(at, self.mirrors_grown_at)
+                self._grown_at_of[record.link] = max(at, self.grown_at_of(record.link))
         self._progress.set()
         for subscriber in tuple(self._subscribers):
             subscriber()

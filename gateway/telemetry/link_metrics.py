@@ -22,6 +22,11 @@ _LINK: Final[Table[LinkNumbers]] = (
         "Since when the link is in its state.",
         lambda link: link.state_since_ms / 1000,
     ),
+    (
+        "lockgate_link_groups_held",
+        "Groups held since the source does not tell whether they read a mirrored topic; `link describe` says why.",
+        lambda link: link.groups_held,
+    ),
 )
 _AUTO_CREATE: Final[Table[AutoCreated]] = (
     (

@@ -136,12 +136,13 @@ class GroupNumbers:
 class LinkNumbers:
     """One link. `state`, `error`: Confluent's words, '' for no error. `state_since_ms`: wall clock. `tasks`: what it
     does beside mirroring. `auto_created`: None while it does not auto-create; `acls`, `schemas`: None while it copies
-    none."""
+    none. `groups_held`: groups whose requests wait for what its source says of them."""
 
     link: str
     state: str
     state_since_ms: int = 0
     error: str = ""
+    groups_held: int = 0
     tasks: Sequence[TaskStatus] = ()
     auto_created: AutoCreated | None = None
     acls: AclCounts | None = None

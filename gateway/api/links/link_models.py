@@ -27,7 +27,8 @@ class CreateLink(Body):
 class LinkData(BaseModel):
     """A cluster link. `client`: properties for the source, secrets hidden. `mirrors`: count by state.
 
-    `link_error_code`: NO_ERROR, or Confluent's word for what `link_error` says.
+    `link_error_code`: NO_ERROR, or Confluent's word for what `link_error` says. `groups_held`: groups whose requests
+    wait since the source does not tell whether they read a topic that is mirrored; `groups_held_reason`: why, of one.
     """
 
     kind: Literal["KafkaLinkData"] = "KafkaLinkData"
@@ -43,6 +44,8 @@ class LinkData(BaseModel):
     client: dict[str, str]
     configs: dict[str, str]
     mirrors: dict[str, int]
+    groups_held: int
+    groups_held_reason: str
 
     @classmethod
     def of(cls, view: LinkView, target_cluster_id: str) -> LinkData:
@@ -60,6 +63,8 @@ class LinkData(BaseModel):
             client=dict(view.client),
             configs=dict(view.configs),
             mirrors=dict(view.mirror_counts),
+            groups_held=view.groups_held,
+            groups_held_reason=view.groups_held_reason,
         )
 
 

@@ -90,6 +90,7 @@ def describe(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) 
             ("Target cluster id", link["destination_cluster_id"]),
             ("Created", since(link["created_ms"])),
             ("Mirrors", _counts(link["mirrors"]) or "none"),
+            ("Groups held", f"{link['groups_held']}; {link['groups_held_reason']}" if link["groups_held"] else ""),
         ]
     )
     typer.echo("")

@@ -44,6 +44,8 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
         "client": _GIVEN,
         "configs": _GIVEN,
         "mirrors": "`mirror_state`",
+        "groups_held": "`link_groups_held`",
+        "groups_held_reason": _WORDS,
     },
     LinkTaskData: {
         "kind": _NAME,

@@ -10,20 +10,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+import structlog
 
 from gateway.control_parts import group_monitor, group_tools
+from gateway.errors import NotFound
 from gateway.groups import monitor as module
 from gateway.groups.gate.rules.gates import GateStatus, Identity, Waiter
 from gateway.groups.promote import GroupPromotions
+from gateway.groups.rules.source_gone import GONE_S
 from gateway.kafka.commits import Committed
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.operations.sources import LinkHealth
 from gateway.state.codec import encode
 from gateway.state.errors import StoreError, StoreUncertain
 from gateway.state.reader import Entry
 from gateway.state.records import GroupKind, GroupRecord, GroupState, MirrorState
 from gateway.state.topic import Change
+from protocol.errors import ErrorCode
 from tests.support.control.control_plane import Plane
 from tests.support.control.group_scene import gated_group
+from tests.support.fakes.fake_kafka import SOURCE_CONFIGS, FakeKafka
 from tests.support.waiting import wait_until_async
 
 
@@ -60,8 +67,12 @@ async def decided(plane: Plane, group: str) -> GateStatus:
 
 
 def reads(plane: Plane, group: str, topic: str, type: str = "classic") -> None:  # noqa: A002 - Kafka's word
+    reads_of(plane.source, group, topic, type)
+
+
+def reads_of(source: FakeKafka, group: str, topic: str, type: str = "classic") -> None:  # noqa: A002 - Kafka's word
     member = MemberView(member_id="m", client_id="c", host="h", subscribed=frozenset({topic}))
-    plane.source.groups[group] = GroupView(
+    source.groups[group] = GroupView(
         group=group, state="Stable", type=type, protocol_type="consumer", members=(member,)
     )
 
@@ -138,11 +149,152 @@ async def test_without_the_source_nobody_knows_and_the_group_waits(mirrored: Pla
     assert await decided(mirrored, "g") is GateStatus.CLOSED
 
 
-async def test_when_all_is_promoted_a_dead_source_holds_nobody(mirrored: Plane, watched: Watched) -> None:
-    mirror = mirrored.store.mirrors["l", "orders"]
-    await mirrored.parts.records.store.put(replace(mirror, state=MirrorState.STOPPED))
+async def stop(plane: Plane, link: str = "l", topic: str = "orders") -> None:
+    await plane.store.put(replace(plane.store.mirrors[link, topic], state=MirrorState.STOPPED))
+
+
+def gone(plane: Plane, silent_s: float = GONE_S) -> LinkHealth:
+    return LinkHealth(False, 0, "connection refused", silent_since=plane.parts.clock() - silent_s)
+
+
+async def test_when_all_is_promoted_a_source_that_is_gone_holds_nobody(mirrored: Plane, watched: Watched) -> None:
+    await stop(mirrored)
     mirrored.source.down = True
+    mirrored.parts.health["l"] = gone(mirrored)
     assert await decided(mirrored, "g") is GateStatus.OPEN
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClusterUnavailable("group g: COORDINATOR_LOAD_IN_PROGRESS"),
+        ClusterUnavailable("group g: UNSTABLE_OFFSET_COMMIT"),
+        BrokerError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "OffsetFetch g: GROUP_AUTHORIZATION_FAILED"),
+    ],
+)
+async def test_a_question_that_failed_once_lets_no_group_in_without_its_offsets(
+    mirrored: Plane, watched: Watched, monkeypatch: pytest.MonkeyPatch, error: NetError
+) -> None:
+    """All is promoted, and the source is there: it tells in a moment."""
+    monkeypatch.setattr(module, "_RETRY_S", 0.01)
+    await stop(mirrored)
+    reads(mirrored, "g", "orders")
+    mirrored.source.refuse["committed_offsets"] = error
+    mirrored.gates.status("g")
+    held = mirrored.service.group_reports.held
+    await wait_until_async(lambda: "g" in held, 10, what="the reason")
+    assert str(error) in held["g"]["l"]
+    assert mirrored.gates.status("g") is GateStatus.UNKNOWN
+    mirrored.source.refuse.clear()
+    assert await decided(mirrored, "g") is GateStatus.CLOSED
+    assert held == {}
+
+
+# -- several links -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def two(mirrored: Plane, monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
+    """The source of a second link, `m`, which mirrors `clicks`."""
+    monkeypatch.setattr(module, "_RETRY_S", 0.01)
+    other = mirrored.reachable["other:9092"] = FakeKafka("O", defaults=SOURCE_CONFIGS)
+    await mirrored.service.links.create("m", {"bootstrap.servers": "other:9092"})
+    await mirror_of_m(mirrored, other, "clicks")
+    return other
+
+
+def lose_groups(plane: Plane) -> None:
+    """The source of `l` tells nothing of groups any more."""
+    plane.source.refuse["describe_group"] = ClusterUnavailable("connection refused")
+
+
+async def mirror_of_m(plane: Plane, other: FakeKafka, topic: str) -> None:
+    other.add(topic, 3, 100)
+    await plane.service.mirrors.create("m", topic)
+
+
+async def test_a_source_that_is_lost_holds_nobody_when_another_link_has_a_mirror_more(
+    mirrored: Plane, watched: Watched, two: FakeKafka
+) -> None:
+    assert await decided(mirrored, "ours") is GateStatus.OPEN
+    reads_of(two, "theirs", "views")
+    assert await decided(mirrored, "theirs") is GateStatus.OPEN
+    lose_groups(mirrored)
+
+    await mirror_of_m(mirrored, two, "views")
+
+    assert await decided(mirrored, "ours") is GateStatus.OPEN
+    assert await decided(mirrored, "theirs") is GateStatus.CLOSED
+    assert set(mirrored.store.groups) == {("m", "theirs")}
+
+
+async def test_the_next_leader_goes_on_from_what_the_gates_of_its_gateway_know(mirrored: Plane, two: FakeKafka) -> None:
+    assert mirrored.gates.let_in("ours", mirrored.store.applied)
+    lose_groups(mirrored)
+    await mirror_of_m(mirrored, two, "views")
+    group_monitor(mirrored.parts, Watched(mirrored), mirrored.service.group_reports).start()
+    assert await decided(mirrored, "ours") is GateStatus.OPEN
+
+
+async def test_a_link_that_got_a_mirror_while_another_one_was_asked_is_asked_anew(
+    mirrored: Plane, watched: Watched, two: FakeKafka
+) -> None:
+    reads(mirrored, "g", "payments")
+    asked, answers = asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> None:
+        asked.set()
+        await answers.wait()
+
+    two.before["committed_offsets"] = slowly
+    mirrored.gates.status("g")
+    await asked.wait()
+    await mirrored.with_mirror("payments")
+    answers.set()
+    assert await decided(mirrored, "g") is GateStatus.CLOSED
+
+
+async def test_a_link_whose_topics_all_failed_over_and_whose_source_is_gone_holds_no_group_of_others(
+    mirrored: Plane, watched: Watched, two: FakeKafka
+) -> None:
+    """The other link's topics are mirrored still."""
+    await stop(mirrored)
+    mirrored.source.down = True
+    mirrored.parts.health["l"] = gone(mirrored)
+    reads_of(two, "theirs", "clicks")
+    assert await decided(mirrored, "ours") is GateStatus.OPEN
+    assert await decided(mirrored, "theirs") is GateStatus.CLOSED
+
+
+async def test_a_mirror_group_of_one_link_is_found_while_another_source_is_lost(
+    mirrored: Plane, watched: Watched, two: FakeKafka
+) -> None:
+    mirrored.source.down = True
+    reads_of(two, "theirs", "clicks")
+    assert await decided(mirrored, "theirs") is GateStatus.CLOSED
+
+
+async def test_why_a_group_is_held_is_logged_once_and_shown(mirrored: Plane, watched: Watched, two: FakeKafka) -> None:
+    mirrored.source.down = True
+    with structlog.testing.capture_logs() as logs:
+        mirrored.gates.status("g")
+        asked = len(mirrored.source.calls) + 20
+        await wait_until_async(lambda: len(mirrored.source.calls) >= asked, 10, what="to be asked again")
+    told = [line for line in logs if line["event"] == "a group is held: nobody knows whether it is the link's"]
+    assert [(line["group"], line["link"]) for line in told] == [("g", "l")]
+    assert "connection refused" in told[0]["reason"]
+    assert "lockgate mirror failover TOPIC --link l" in told[0]["reason"]
+
+    link, other = mirrored.service.links.describe("l"), mirrored.service.links.describe("m")
+    assert (link.groups_held, other.groups_held) == (1, 0)
+    assert link.groups_held_reason == f"group 'g': {told[0]['reason']}"
+    assert {one.link: one.groups_held for one in mirrored.service.numbers().link_numbers} == {"l": 1, "m": 0}
+    with pytest.raises(NotFound, match="no mirror group 'g'; its requests wait, .* link 'l': .*connection refused"):
+        await mirrored.service.groups.describe("m", "g")
+
+    mirrored.source.down = False
+    assert await decided(mirrored, "g") is GateStatus.OPEN
+    assert mirrored.service.links.describe("l").groups_held == 0
 
 
 async def test_groups_that_nobody_waits_for_are_looked_at_too(mirrored: Plane, watched: Watched) -> None:

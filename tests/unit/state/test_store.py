@@ -323,6 +323,15 @@ async def test_a_mirror_more_is_one_that_was_not_there_or_is_another_topics(stor
     assert store.mirrors_grown_at == store.applied
 
 
+async def test_a_mirror_more_is_one_of_its_link_alone(store):
+    await store.put(MIRROR)
+    grown = store.applied
+    await store.put(replace(MIRROR, link="other", mirror_topic="u"))
+    assert (store.grown_at_of("l"), store.grown_at_of("other")) == (grown, store.applied)
+    assert store.mirrors_grown_at == store.applied
+    assert store.grown_at_of("elsewhere") == -1
+
+
 async def test_an_id_is_given_out_once_even_when_nobody_answered(store, log):
     await store.put(SequenceRecord("mirror", 4))
     log.failures = [StoreUncertain("no answer")]

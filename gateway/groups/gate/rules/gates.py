@@ -6,7 +6,8 @@ sets it:
 * a group with a record: open when the record says PROMOTED, unless the gate is shut by command (`commands.py`) or
   by an operation of this gateway;
 * a group without one: open when it was let in for having nothing to do with what is mirrored. That was found out from
-  the state up to some offset, and holds until a mirror is stored behind it. Then the group is asked about again;
+  the state up to some offset, and holds until a mirror is stored behind it. Then the group is asked about again; the
+  offset is kept, since of links that have no mirror behind it nothing new is to be found out;
 * else nobody knows, and its requests wait.
 
 The proxy's handlers ask and wait here. No I/O, one event loop: a waiter is a callback, deadlines are the caller's.
@@ -156,7 +157,7 @@ class GroupGates:
         if record is not None:
             shut = group in self._held or self._commands.is_shut(group, record.changed_at)
             return GateStatus.OPEN if record.promoted and not shut else GateStatus.CLOSED
-        return GateStatus.OPEN if group in self._let_in else GateStatus.UNKNOWN
+        return GateStatus.UNKNOWN if self.let_in_at(group) is None else GateStatus.OPEN
 
     def recorded(self, groups: Mapping[str, RecordedGate], grown_at: int) -> None:
         """What the records say now; releases who waits at a gate that is open now.
@@ -166,10 +167,11 @@ class GroupGates:
             grown_at: the offset of the state topic at which a mirror was stored last that was not there before. Groups
                 that were let in by what was known before are asked about again, at once.
         """
-        self._recorded, self._grown_at = groups, grown_at
-        outdated = [group for group, as_of in self._let_in.items() if as_of < grown_at]
-        for group in [group for group in self._let_in if group in groups] + outdated:
-            self._let_in.pop(group, None)
+        before, self._recorded, self._grown_at = self._grown_at, groups, grown_at
+        for group in [group for group in self._let_in if group in groups]:
+            del self._let_in[group]
+        grown = before < grown_at
+        outdated = [group for group, as_of in self._let_in.items() if before <= as_of < grown_at] if grown else []
         self._look()
         if self._enabled:
             for group in outdated:
@@ -182,6 +184,7 @@ class GroupGates:
         """
         if as_of < self._grown_at or group in self._recorded:
             return False
+        self._let_in.pop(group, None)  # it was let in last, and is forgotten last
         self._let_in[group] = as_of
         if len(self._let_in) > LET_IN_KEPT:
             del self._let_in[next(iter(self._let_in))]  # it is asked about again when it comes again
@@ -190,7 +193,15 @@ class GroupGates:
 
     def let_in_at(self, group: str) -> int | None:
         """Up to which offset the group is known to have nothing to do with a mirror; None if that is not known now."""
-        return self._let_in.get(group)
+        as_of = self._let_in.get(group)
+        return None if as_of is None or as_of < self._grown_at else as_of
+
+    def last_let_in(self, group: str) -> int:
+        """Up to which offset it was known last to have nothing to do with a mirror, if it does now or not; -1 if never.
+
+        A group that got a record since begins anew.
+        """
+        return self._let_in.get(group, -1)
 
     def hold(self, group: str) -> None:
         """An operation of this gateway keeps the group's gate shut, whatever its record says."""

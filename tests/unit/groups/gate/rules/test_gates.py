@@ -70,6 +70,19 @@ def test_who_was_let_in_is_held_when_a_mirror_more_is_stored(gates: GroupGates) 
     assert released == ["g"]
 
 
+def test_as_of_when_a_group_was_let_in_last_is_kept_until_it_has_a_record(gates: GroupGates) -> None:
+    assert gates.last_let_in("g") == -1
+    gates.let_in("g", as_of=5)
+    gates.recorded({}, grown_at=7)
+    assert (gates.status("g"), gates.let_in_at("g"), gates.last_let_in("g")) == (UNKNOWN, None, 5)
+    asked: list[str] = []
+    gates.on_unknown = asked.append
+    gates.recorded({}, grown_at=7)
+    assert asked == [], "once"
+    gates.recorded({"g": RecordedGate(False, 8)}, grown_at=7)
+    assert gates.last_let_in("g") == -1
+
+
 def test_a_record_counts_more_than_to_have_been_let_in_and_ends_it(gates: GroupGates) -> None:
     gates.let_in("g", as_of=5)
     gates.recorded({"g": RecordedGate(False, 6)}, grown_at=0)
