@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import structlog
 
-from gateway.errors import Conflict
+from gateway.errors import Conflict, ControlError
 from gateway.groups.demote import demote_group, foreseen_demote
 from gateway.groups.dry_runs import promote_plan
 from gateway.groups.failover import GroupFailovers
@@ -38,6 +38,7 @@ from gateway.mirror.offset_map.rules.translation import is_final
 from gateway.operations.partners import GroupPlan
 from gateway.state.promote_sets import moved_with
 from gateway.state.records import CarriedOffset, GroupRecord, GroupState
+from gateway.state.store import StoreError
 
 POLL_S = 0.2
 PATIENCE_S = 30.0
@@ -104,7 +105,11 @@ class GroupPromotions:
 
     async def attempt(self, link: str, group: str) -> None:
         """Go as far as is possible by itself; called again and again by the monitor."""
-        await self._run(link, group, requested=False, force=False, deadline=self._clock() + PATIENCE_S)
+        try:
+            await self._run(link, group, requested=False, force=False, deadline=self._clock() + PATIENCE_S)
+        except (ControlError, StoreError) as error:
+            self.progress_of(link, group).waits_for = str(error)  # clients wait: `describe` says for what
+            raise
         if self.progress_of(link, group).unanswered:
             await self.failovers.attempt(link, group)
 
@@ -123,10 +128,11 @@ class GroupPromotions:
                 snapshot = self._gather.snapshot(record, progress, requested=requested, force=force)
                 step = next_step(snapshot, self._limits)
                 check_invariants(snapshot, step)
-                progress.waits_for = step.reason
                 if step.kind is GroupStepKind.DONE:
+                    progress.waits_for = ""
                     return
                 if step.kind is GroupStepKind.WAIT:
+                    progress.waits_for = step.reason
                     if record.state is GroupState.ACTIVE and (not requested or snapshot.members or progress.failure):
                         return
                     if self._clock() >= deadline:
@@ -139,6 +145,7 @@ class GroupPromotions:
                     continue
                 readings |= {step.kind} & _READINGS
                 await self._take(record, progress, step)
+                progress.waits_for = step.reason  # not before: what stopped it is shown until it gets over it
                 if step.kind is GroupStepKind.MARK_ACTIVE:
                     return
 

@@ -15,6 +15,7 @@ from gateway.errors import Conflict
 from gateway.groups import promote as promote_group
 from gateway.kafka.commits import Committed
 from gateway.kafka.topic_partition import TopicPartition
+from gateway.operations.fleet_wide import OnlyHere
 from gateway.state.records import CarriedOffset, GroupKind, GroupRecord, GroupState
 from gateway.state.store import StoreError, StoreUncertain
 from gateway.state.topic import Change
@@ -230,6 +231,30 @@ async def test_an_interrupted_promote_goes_on(scene: GroupScene) -> None:
     await scene.attempts(1)
     assert scene.record.state is GroupState.PROMOTED
     assert scene.open
+
+
+async def test_what_stops_a_promote_is_shown_until_it_gets_over_it(scene: GroupScene) -> None:
+    """A gateway died without a word: clients wait for the end of its lease, and `describe` says so."""
+    lost = Conflict("gateway 'b' cannot be asked; its lease is over in 600 s")
+    seen: list[str] = []
+
+    class Fleet(OnlyHere):
+        async def read_by_all(self) -> None:
+            seen.append(scene.promoter.waits_for("l", "g"))
+            if len(seen) < 3:
+                raise lost
+
+    scene.plane.parts.fleet = Fleet()
+    scene.promoter = scene.leader()
+    await scene.plane.store.put(GroupRecord(link="l", group="g", state=GroupState.PENDING_PROMOTED))
+    for _ in range(2):
+        with pytest.raises(Conflict, match="cannot be asked"):
+            await scene.attempts(1)
+        assert scene.promoter.waits_for("l", "g") == str(lost)
+    await scene.attempts(1)
+    assert seen == ["", str(lost), str(lost)]
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.promoter.waits_for("l", "g") == ""
 
 
 async def test_a_lost_commit_of_the_state_keeps_the_gate_closed_until_known(scene: GroupScene) -> None:
