@@ -22,7 +22,9 @@ class GatesByRecord:
         views = self._views
         self._gates.recorded(
             {
-                record.group: RecordedGate(record.state is GroupState.PROMOTED, views.changed_at(key_of(record)))
+                record.group: RecordedGate(
+                    record.state is GroupState.PROMOTED, views.changed_at(key_of(record)), record.link
+                )
                 for record in views.groups.values()
             },
             views.mirrors_grown_at,

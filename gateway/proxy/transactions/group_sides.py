@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gateway.groups.gate.rules.gates import GateStatus
 from gateway.proxy.rules.transactional_ids import TARGET
-from gateway.proxy.rules.transactional_producers import TopicPlacement, TransactionalProducer
+from gateway.proxy.rules.transactional_producers import TopicPlacement
 from gateway.proxy.transactions.coordinators import Refused
 from gateway.state.promote_sets import GROUP, name_of
 from protocol.errors import ErrorCode
@@ -55,12 +55,21 @@ class GroupSides:
                 raise _unknown(group)
             await asyncio.sleep(_LOOK_AGAIN_S)
 
-    def placement(self, producer: TransactionalProducer, group: str) -> TopicPlacement:
+    @property
+    def any_gated(self) -> bool:
+        """Some group may be gated: some topic is mirrored, or was."""
+        return self._gates.enabled
+
+    def is_open(self, group: str) -> bool:
+        """The group is known to commit on the target."""
+        return self._gates.known_status(group) is GateStatus.OPEN
+
+    def placement(self, group: str) -> TopicPlacement:
         """Where the group commits now: on the target once it is promoted (or never was on a source), else on the
-        source. One that changes sides with topics is where these are written, and paused as they are.
+        source of its link. One that changes sides with topics is where these are written, and paused as they are.
 
         Raises:
-            Refused: it is not `known`.
+            Refused: it is not `known`, or its source was not reached yet.
         """
         held = self._placements.of_group(group)
         if held is not None:  # whatever its gate says by now, which is shut first when a group goes home
@@ -70,17 +79,7 @@ class GroupSides:
             raise _unknown(group)
         if status is GateStatus.OPEN:
             return TopicPlacement(TARGET)
-        return TopicPlacement(self._source_of(producer))
-
-    def _source_of(self, producer: TransactionalProducer) -> str:
-        """The source of a gated group: that of the producer's own transaction, else one that is written to."""
-        at = producer.open or producer.last
-        if at is not None and at.side.cluster:
-            return at.side.cluster
-        sources = self._placements.sources_written() or self._placements.sources()
-        if not sources:
-            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no source was reached yet")
-        return min(sources)
+        return TopicPlacement(self._placements.source_of(self._gates.link_of(group)))
 
 
 def _unknown(group: str) -> Refused:

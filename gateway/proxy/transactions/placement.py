@@ -83,9 +83,9 @@ class TopicPlacements:
         routes = self._routing.current.topics.values()
         return {self._cluster_of(route) for route in routes if route.phase is not WritePhase.SWITCHED} - {TARGET}
 
-    def sources(self) -> set[str]:
-        """The sources of all mirrored topics."""
-        return {self._cluster_of(route) for route in self._routing.current.topics.values()} - {TARGET}
+    def source_of(self, link: str) -> str:
+        """The link's source, by its cluster id. Raises as `of`."""
+        return self._coordinators.cluster_of(link)
 
     def names(self, side: TransactionSide, topics: Iterable[str]) -> list[str]:
         """Topics of a place by the names that clients of the gateway use."""

@@ -77,6 +77,7 @@ class RecordedGate(NamedTuple):
 
     promoted: bool
     changed_at: int
+    link: str = ""
 
 
 class GroupGates:
@@ -158,6 +159,15 @@ class GroupGates:
             shut = group in self._held or self._commands.is_shut(group, record.changed_at)
             return GateStatus.OPEN if record.promoted and not shut else GateStatus.CLOSED
         return GateStatus.UNKNOWN if self.let_in_at(group) is None else GateStatus.OPEN
+
+    def has_record(self, group: str) -> bool:
+        """It is a mirror group: whether it may read is for the fleet to say, and may change at any time."""
+        return self._enabled and group in self._recorded
+
+    def link_of(self, group: str) -> str:
+        """The link whose mirror group it is; '' of one without a record."""
+        record = self._recorded.get(group)
+        return "" if record is None else record.link
 
     def recorded(self, groups: Mapping[str, RecordedGate], grown_at: int) -> None:
         """What the records say now; releases who waits at a gate that is open now.

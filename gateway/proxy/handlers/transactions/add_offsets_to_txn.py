@@ -7,6 +7,9 @@ TRANSACTIONAL_ID_AUTHORIZATION_FAILED is fatal for the producer (Java, librdkafk
 only abort the transaction, and a client that went on could commit its offsets with the next one (Java 4.3.1 remembers
 what it has not sent), or read on behind records that were never processed. An application that begins anew begins where
 its group has committed.
+
+When no producer retries anything from before a cutover any more, transactions pass as they are: they live on the
+target. One that would take in a group which is gated yet, as after a promote with --force, is refused as well.
 """
 
 from __future__ import annotations
@@ -64,15 +67,30 @@ class AddOffsetsToTxnHandler:
         self._clock = clock
 
     def intercepts(self, session: Session) -> bool:
-        return self._routing.current.intercepts_produce
+        return self._routing.current.intercepts_produce or self._groups.any_gated
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = exchange.request()
+        if self._routing.current.intercepts_produce:
+            answered = self._serve
+        elif self._groups.is_open(request.group_id):
+            exchange.forward()
+            return
+        else:
+            answered = self._on_target
         serve(
             session,
-            lambda: self._serve(session, exchange, request),
+            lambda: answered(session, exchange, request),
             lambda code: self._reply(exchange, code),
         )
+
+    async def _on_target(self, session: Session, exchange: Exchange, request: Any) -> Action:
+        """No producer is followed: all transactions are on the target."""
+        await require_transactional_first(session, request.transactional_id, request.group_id)
+        await self._groups.known(request.group_id)
+        if not self._groups.is_open(request.group_id):
+            return self._refuse_mixed(exchange, request, str(OWN))
+        return exchange.forward
 
     async def _serve(self, session: Session, exchange: Exchange, request: Any) -> Action:
         name = as_name(request.group_id)
@@ -80,8 +98,8 @@ class AddOffsetsToTxnHandler:
         await require_transactional_first(session, request.transactional_id, request.group_id)
         await self._groups.known(request.group_id)
 
-        def wanted(producer: TransactionalProducer) -> Mapping[str, TopicPlacement]:
-            return {name: self._groups.placement(producer, request.group_id)}
+        def wanted(_: TransactionalProducer) -> Mapping[str, TopicPlacement]:
+            return {name: self._groups.placement(request.group_id)}
 
         who = session.client_id or "", session.host
         adding = self._adding.add(request.transactional_id, client, session.id, wanted, who)

@@ -102,11 +102,11 @@ async def test_a_group_that_is_promoted_after_the_decision_is_not_taken_in_on_th
     """Its offsets were carried over: what would be committed on the source since is known to nobody."""
     gates = GroupGates()
     gates.enabled = True
-    gates.recorded({"g": RecordedGate(False, 1)}, grown_at=0)
+    gates.recorded({"g": RecordedGate(False, 1, "source")}, grown_at=0)
     sides = GroupSides(gates=gates, placements=lab.placements, clock=lambda: lab.now)
 
-    def wanted(producer: TransactionalProducer) -> Mapping[str, TopicPlacement]:
-        return {"group/g": sides.placement(producer, "g")}
+    def wanted(_: TransactionalProducer) -> Mapping[str, TopicPlacement]:
+        return {"group/g": sides.placement("g")}
 
     async with adding.add("tx", CLIENT, 1, wanted) as (producer, decision):
         assert (decision.verdict, decision.side) == (Admission.GO, SOURCE)

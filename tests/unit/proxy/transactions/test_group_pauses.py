@@ -22,7 +22,7 @@ class GroupLab(Lab):
         self.gates = GroupGates()
         super().__init__()
         self.gates.enabled = True
-        self.gates.recorded({"g": RecordedGate(False, 1), "h": RecordedGate(False, 1)}, grown_at=0)
+        self.gates.recorded({"g": RecordedGate(False, 1, "source"), "h": RecordedGate(False, 1, "source")}, grown_at=0)
         self.sides = GroupSides(gates=self.gates, placements=self.placements, clock=lambda: self.now)
 
     def route(self, phase: WritePhase, *, home: bool = False) -> None:
@@ -39,11 +39,11 @@ class GroupLab(Lab):
         }
         self.routing.publish(routing_of(routes))
 
-    def placed(self, producer: TransactionalProducer, group: str = "g") -> TopicPlacement:
-        return self.sides.placement(producer, group)
+    def placed(self, group: str = "g") -> TopicPlacement:
+        return self.sides.placement(group)
 
-    def wanted(self, producer: TransactionalProducer) -> Mapping[str, TopicPlacement]:
-        return {"group/g": self.placed(producer)}
+    def wanted(self, _: TransactionalProducer) -> Mapping[str, TopicPlacement]:
+        return {"group/g": self.placed()}
 
 
 @pytest.fixture
@@ -55,21 +55,29 @@ def lab() -> GroupLab:
 
 async def test_a_group_is_paused_as_its_topics_are(lab: GroupLab) -> None:
     producer = await lab.transactions.identify("tx", CLIENT)
-    assert lab.placed(producer) == TopicPlacement(SOURCE.cluster)
+    assert lab.placed() == TopicPlacement(SOURCE.cluster)
     lab.route(WritePhase.PAUSED)
-    assert lab.placed(producer) == TopicPlacement(SOURCE.cluster, PauseState.CLOSING)
-    assert lab.placed(producer, "h").pause is PauseState.NONE
+    assert lab.placed() == TopicPlacement(SOURCE.cluster, PauseState.CLOSING)
+    assert lab.placed("h").pause is PauseState.NONE
     lab.pauses.close("b")
-    assert lab.placed(producer) == TopicPlacement(SOURCE.cluster, PauseState.CLOSED)
+    assert lab.placed() == TopicPlacement(SOURCE.cluster, PauseState.CLOSED)
     assert producer.decide(lab.wanted(producer), 0).verdict is Admission.HOLD
 
 
-async def test_at_home_it_is_the_target_s_until_then_although_its_gate_is_shut(lab: GroupLab) -> None:
+async def test_a_gated_group_commits_on_the_source_of_its_own_link(lab: GroupLab) -> None:
+    """Whichever source the producer's last transaction was on, or the topics are written on."""
     producer = await lab.transactions.identify("tx", CLIENT)
+    producer.begin(SOURCE, {"a"}, 0.0)
+    lab.gates.recorded({"g": RecordedGate(False, 1, "west")}, grown_at=0)
+    assert lab.placed() == TopicPlacement("west-id")
+    assert producer.decide(lab.wanted(producer), 0).verdict is Admission.REFUSE
+
+
+async def test_at_home_it_is_the_target_s_until_then_although_its_gate_is_shut(lab: GroupLab) -> None:
     lab.gates.recorded({"g": RecordedGate(True, 1)}, grown_at=0)
     lab.route(WritePhase.PAUSED, home=True)
     lab.gates.hold("g")
-    assert lab.placed(producer) == TopicPlacement(TARGET, PauseState.CLOSING)
+    assert lab.placed() == TopicPlacement(TARGET, PauseState.CLOSING)
 
 
 async def test_a_transaction_with_nothing_but_the_group_s_offsets_is_waited_for(lab: GroupLab) -> None:
