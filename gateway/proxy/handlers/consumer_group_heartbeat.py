@@ -1,7 +1,9 @@
 """ConsumerGroupHeartbeat (KIP-848): v0-1.
 
 Behaviour: the gate of groups of the new protocol. Held at most 3 s (librdkafka's own timeout for it is 5 s), then
-COORDINATOR_LOAD_IN_PROGRESS, on which every client backs off and asks again.
+COORDINATOR_LOAD_IN_PROGRESS, on which every client backs off and asks again. A member that joined while its group's
+gate was open, and whose gate is closed now, is told UNKNOWN_MEMBER_ID at once, as by Heartbeat: it gives its partitions
+up, and joins again.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gateway.groups.gate.rules.gates import GroupGates
-from gateway.proxy.handlers.gating import pass_or_hold
+from gateway.proxy.handlers.gating import has_to_leave, pass_or_hold
 from protocol.apis import ApiKey
 from protocol.codec import consumer_group_heartbeat_error
 from protocol.errors import ErrorCode, MalformedFrame
@@ -47,6 +49,9 @@ class ConsumerGroupHeartbeatHandler:
             except MalformedFrame:  # the target says so, once it is let on
                 return "", 0.0
 
+        if has_to_leave(self._gates, session, exchange, group):
+            self._refuse(exchange, int(ErrorCode.UNKNOWN_MEMBER_ID))
+            return
         pass_or_hold(self._gates, session, exchange, [group], HOLD_S, refuse, joins=joins)
 
     def _refuse(self, exchange: Exchange, code: int) -> None:

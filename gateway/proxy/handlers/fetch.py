@@ -3,7 +3,8 @@
 Behaviour: the second line behind the coordinator gate. A client that is known to belong to a group which may not
 read yet (or to none, where the policy denies that) gets empty record sets of mirror topics after max_wait, with
 the broker's true high watermarks. The broker is asked for one byte of each such partition, so that little is
-read for nothing. Everybody else's Fetch passes untouched.
+read for nothing. Everybody else's Fetch passes untouched. Without a valid lease (`fleet/rules/leases.py`) a mirror
+group may not read, whatever its record said last.
 
 Version notes: v13+ names topics by id; v16+ would carry NodeEndpoints and is not advertised.
 """
@@ -49,7 +50,12 @@ class FetchHandler:
             return False
         if session.client_id is None:  # its first request: who asks is in the header, known once it is collected
             return True
-        return self._gates.reads_gated(session.identity, groupless_allowed=self._groupless_allowed)
+        return self._reads_gated(session)
+
+    def _reads_gated(self, session: Session) -> bool:
+        return self._gates.reads_gated(
+            session.identity, groupless_allowed=self._groupless_allowed, lease_valid=session.context.lease_valid
+        )
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         gated = self._gated_topics(session)
@@ -68,7 +74,7 @@ class FetchHandler:
     def _gated_topics(self, session: Session) -> frozenset[str | bytes]:
         """Names and ids of the topics this client may not read now."""
         routing = self._routing.current
-        gated = self._gates.reads_gated(session.identity, groupless_allowed=self._groupless_allowed)
+        gated = self._reads_gated(session)
         in_group = bool(self._gates.groups_of(session.identity))  # then a promoted topic waits for its group too
         names = {
             name

@@ -2,6 +2,9 @@
 
 Where the target authenticates its clients, it is asked first whether this one may do with a closed or unknown group
 what its request needs; who may not is answered as the target would, and nobody is asked about the group for it.
+
+The gate of a mirror group is under the gateway's lease, as writes are: without a valid one its record may be an old one
+(`fleet/rules/leases.py`), and its requests are held as those of a closed gate are.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gateway.groups.gate.rules.gates import GateStatus, GroupGates, Waiter, named
 from gateway.proxy.handlers.group_rights import Right, group_rights
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, MalformedFrame
 
 if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
@@ -22,6 +25,32 @@ Refusal = Callable[[Mapping[str, int]], None]
 
 Joins = Callable[[], tuple[str, float]]
 """(instance id or '', session timeout in seconds or 0), as a member says them when it joins."""
+
+
+def passes(gates: GroupGates, session: Session, group: str) -> bool:
+    """Whether a request of the group goes on now; nobody is asked about an unknown one."""
+    return gates.known_status(group) is GateStatus.OPEN and _leased(gates, session, group)
+
+
+def _leased(gates: GroupGates, session: Session, group: str) -> bool:
+    return not gates.has_record(group) or session.context.lease_valid()
+
+
+def has_to_leave(gates: GroupGates, session: Session, exchange: Exchange, group: str) -> bool:
+    """Whether a heartbeat is of a member that had joined (its epoch is above 0), and whose group's gate is closed now.
+
+    It is told UNKNOWN_MEMBER_ID, on which it gives its partitions up, without a commit, and joins with epoch 0
+    (KIP-848, KIP-1071): at what only makes it come again it would keep them, and read on.
+    """
+    if gates.known_status(group) is not GateStatus.CLOSED:
+        return False
+    try:
+        joined: bool = exchange.request().member_epoch > 0
+    except MalformedFrame:  # the target says so, once it is let on
+        return False
+    if joined:
+        gates.saw(session.identity, group)
+    return joined
 
 
 def pass_or_hold(
@@ -113,7 +142,12 @@ class _Hold:
             self._keys.append((group, gates.wait(waiter, lambda group=group: self._opened(group))))  # type: ignore[misc]
 
     def _not_open(self) -> set[str]:
-        return {group for group in self._groups if self._gates.status(group) is not GateStatus.OPEN}
+        gates, session = self._gates, self._session
+        return {
+            group
+            for group in self._groups
+            if gates.status(group) is not GateStatus.OPEN or not _leased(gates, session, group)
+        }
 
     def _opened(self, group: str) -> None:
         self._closed.discard(group)

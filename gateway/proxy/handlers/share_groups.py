@@ -4,6 +4,9 @@ DeleteShareGroupOffsets v0.
 Behaviour: the gate of share groups. A member's heartbeat is held at most 3 s, then answered with
 COORDINATOR_LOAD_IN_PROGRESS, on which every client backs off and asks again: as ConsumerGroupHeartbeat.
 
+So is a member of a streams group (KIP-1071). One that had joined, and whose gate is closed now, is told
+UNKNOWN_MEMBER_ID at once, and joins again.
+
 Brokers do not ask the group's coordinator whether who fetches for a share group is a member of it, so ShareFetch is
 gated by itself: without an open gate it is answered with SHARE_SESSION_NOT_FOUND, and nothing is delivered. What was
 acquired before the gate closed may still be acknowledged: ShareAcknowledge passes, since it delivers nothing.
@@ -18,12 +21,12 @@ ShareGroupDescribe and DescribeShareGroupOffsets are the target's to answer and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.proxy.handlers.consumer_group_heartbeat import HOLD_S
-from gateway.proxy.handlers.gating import pass_or_hold
+from gateway.proxy.handlers.gating import has_to_leave, pass_or_hold
 from gateway.proxy.session.addresses import Advertised, as_seen_by
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body, encode_response
@@ -58,6 +61,11 @@ class GatedGroupHandler:
         return self._gates.enabled
 
     def handle(self, session: Session, exchange: Exchange) -> None:
+        if self._key is ApiKey.STREAMS_GROUP_HEARTBEAT:
+            group = _group(exchange)
+            if has_to_leave(self._gates, session, exchange, group):
+                _answer(exchange, self._key, int(ErrorCode.UNKNOWN_MEMBER_ID))
+                return
         hold(self._gates, session, exchange, self._key, _WAIT, exchange.forward)
 
 
@@ -103,15 +111,28 @@ def hold(
     forward: Callable[[], None],
 ) -> None:
     """Forward when the group's gate is open or opens in time; else refuse with `code`, or with the target's own."""
+    group = _group(exchange)
+    pass_or_hold(
+        gates,
+        session,
+        exchange,
+        [group],
+        HOLD_S,
+        lambda codes: _answer(exchange, key, codes.get(group, code)),
+        forward,
+    )
+
+
+def _group(exchange: Exchange) -> str:
     group = first_string(exchange.body, flexible=True)
     if group is None:
-        raise MalformedFrame(f"{key.name} without a group id")
+        raise MalformedFrame(f"{ApiKey(exchange.api_key).name} without a group id")
+    return group
 
-    def refuse(codes: Mapping[str, int]) -> None:
-        answer: Any = RESPONSES[key](error_code=codes.get(group, code), error_message=None)
-        exchange.reply_framed(encode_response(answer, key, exchange.api_version, exchange.correlation_id))
 
-    pass_or_hold(gates, session, exchange, [group], HOLD_S, refuse, forward)
+def _answer(exchange: Exchange, key: ApiKey, code: int) -> None:
+    answer: Any = RESPONSES[key](error_code=code, error_message=None)
+    exchange.reply_framed(encode_response(answer, key, exchange.api_version, exchange.correlation_id))
 
 
 def with_listeners(advertised: Advertised, exchange: Exchange) -> Transform:

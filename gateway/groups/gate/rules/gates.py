@@ -351,15 +351,21 @@ class GroupGates:
         """The groups the client was seen with."""
         return frozenset(self._groups_of.of(identity))
 
-    def reads_gated(self, identity: Identity, *, groupless_allowed: bool) -> bool:
+    def reads_gated(
+        self, identity: Identity, *, groupless_allowed: bool, lease_valid: Callable[[], bool] = lambda: True
+    ) -> bool:
         """True when a Fetch of a mirrored topic by this client must come back empty.
 
         A client is let through when one of its groups is open; without any group the policy decides. A group that
-        was only heard of (FindCoordinator, then assigned partitions) makes its first request here.
+        was only heard of (FindCoordinator, then assigned partitions) makes its first request here. Without a valid
+        lease (`fleet/rules/leases.py`) no mirror group's is: it may have been demoted behind this gateway's back.
         """
         if not self.enabled:
             return False
         groups = self._groups_of.of(identity)
         if not groups:
             return not groupless_allowed
-        return not any(self.status(group) is GateStatus.OPEN for group in tuple(groups))
+        return not any(
+            self.status(group) is GateStatus.OPEN and (group not in self._recorded or lease_valid())
+            for group in tuple(groups)
+        )

@@ -24,6 +24,7 @@ from protocol.messages import (
 from tests.support.control.gates import commits_under_way, gate
 from tests.support.control.pausing import in_phase
 from tests.support.mirror.batches import make_batch
+from tests.unit.proxy.produce.test_lease import Lease
 
 if TYPE_CHECKING:
     from tests.support.proxy.conversation import Conversation
@@ -144,6 +145,62 @@ async def test_a_heartbeat_of_the_new_protocol_is_held_three_seconds(gated: Conv
     assert gated.loop.timers[0].delay == 3.0
     gated.loop.fire()
     assert answer(gated, ApiKey.CONSUMER_GROUP_HEARTBEAT, version).error_code == LOADING
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.CONSUMER_GROUP_HEARTBEAT))
+async def test_a_member_of_the_new_protocol_that_had_joined_is_told_to_give_up(
+    gated: Conversation, version: int
+) -> None:
+    """At COORDINATOR_LOAD_IN_PROGRESS it would keep its partitions, and read on."""
+    message = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=7, rebalance_timeout_ms=1000)
+    gated.says(encode_request(message, version, 5, "me"))
+    assert answer(gated, ApiKey.CONSUMER_GROUP_HEARTBEAT, version).error_code == int(ErrorCode.UNKNOWN_MEMBER_ID)
+    assert gated.broker.take() == b""
+    assert gated.gates.groups_of(ME) == {"g"}
+
+
+@pytest.mark.parametrize("epoch", [-1, -2])
+async def test_a_member_that_leaves_is_not_told_to_join_again(gated: Conversation, epoch: int) -> None:
+    message = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=epoch, rebalance_timeout_ms=1000)
+    gated.says(encode_request(message, 0, 5, "me"))
+    gated.loop.fire()
+    assert answer(gated, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0).error_code == LOADING
+
+
+async def test_without_a_lease_a_promoted_group_is_held_and_reads_nothing(talk: Conversation) -> None:
+    """It may have been demoted meanwhile, by gateways that have waited for the end of the lease."""
+    lease = Lease()
+    talk.lease(lease)
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored")}))
+    talk.gates.enabled = True
+    gate(talk.gates, "g", is_open=True)
+    talk.gates.saw(ME, "g")
+    talk.session.client_id = "me"
+    lease.over = True
+    message = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=1000)
+    talk.says(encode_request(message, 0, 5, "me"))
+    assert talk.broker.take() == b""
+    talk.loop.fire()
+    assert answer(talk, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0).error_code == LOADING
+    talk.says(fetch(12))
+    (frame,) = talk.broker.frames()
+    view = memoryview(frame)
+    asked = decode_request(ApiKey.FETCH, 12, view[peek_request_header(view).body_offset :])
+    assert [topic.partitions[0].partition_max_bytes for topic in asked.topics] == [1, 1 << 20]
+    lease.over = False
+    assert not talk.gates.reads_gated(ME, groupless_allowed=True, lease_valid=talk.context.lease_valid)
+
+
+async def test_without_a_lease_a_group_that_is_no_mirror_group_goes_on(talk: Conversation) -> None:
+    lease = Lease()
+    lease.over = True
+    talk.lease(lease)
+    talk.gates.enabled = True
+    talk.gates.let_in("g", as_of=0)
+    message = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=1000)
+    data = encode_request(message, 0, 5, "me")
+    talk.says(data)
+    assert talk.broker.take() == data
 
 
 async def test_an_unknown_group_is_held_until_somebody_knows(talk: Conversation) -> None:

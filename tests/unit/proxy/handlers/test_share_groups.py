@@ -96,6 +96,16 @@ async def test_a_closed_gate_holds_and_refuses(gated: Conversation, key: ApiKey,
     assert not gated.broker.frames()
 
 
+@pytest.mark.parametrize("version", versions(ApiKey.STREAMS_GROUP_HEARTBEAT))
+async def test_a_streams_member_that_had_joined_is_told_to_give_up(gated: Conversation, version: int) -> None:
+    key = ApiKey.STREAMS_GROUP_HEARTBEAT
+    joined = request(key)
+    joined.member_epoch = 5
+    gated.says(encode_request(joined, version, 7, "me"))
+    assert answer(gated, key, version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert not gated.broker.frames()
+
+
 @pytest.mark.parametrize(("key", "version", "code"), CASES)
 async def test_it_goes_on_when_the_gate_opens(gated: Conversation, key: ApiKey, version: int, code: int) -> None:
     send(gated, key, version)
