@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gateway.control_parts import ControlParts
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
+from gateway.groups.gate.rules.gates import members_of
 from gateway.groups.reports import GroupReports, Lags
 from gateway.migration.client_errors import WatchedErrors
 from gateway.migration.ready import ReadinessCheck
@@ -135,7 +136,8 @@ class ControlNumbersReader:
         reports, key = self._reports, (link, group)
         sync = reports.offset_sync.get(key)
         lags = reports.lags.get(key, Lags({}, {}))
-        waiters, now = self._gates.waiters(group), self._clock()
+        waiters = members_of(self._gates.waiters(group), by_commits_alone=reports.by_commits_alone.get(key, False))
+        now = self._clock()
         return GroupNumbers(
             link,
             group,

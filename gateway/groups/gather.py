@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.errors import ControlError
-from gateway.groups.gate.rules.gates import GateStatus
+from gateway.groups.gate.rules.gates import GateStatus, members_of
 from gateway.groups.offsets import GroupTools
 from gateway.groups.progress import GroupProgress
 from gateway.groups.rules.promote import GroupSnapshot, same_on_source, somebody_came
@@ -101,11 +101,14 @@ class GroupGatherer:
         """All that is known now. `requested`: an operator asked for it, with `force` beside members on the source."""
         gates, link = self._gates, self._records.link(record.link)
         offsets, between = progress.offsets or (), self._maps.between(record.link)
+        waiters = gates.waiters(record.group)
+        waiting = len(members_of(waiters, by_commits_alone=progress.never_joined))
         return GroupSnapshot(
             state=record.state,
             now=self._clock(),
             gate_open=gates.enabled and gates.status(record.group) is GateStatus.OPEN,
-            waiting=len(gates.waiters(record.group)),
+            waiting=waiting,
+            looking=len(waiters) - waiting,
             members=progress.members,
             members_at=progress.members_at,
             empty_since=progress.empty_since,

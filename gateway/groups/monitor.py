@@ -69,6 +69,7 @@ class GroupMonitor:
         self._looked: dict[tuple[str, str], float] = {}
         self._offset_sync = offset_sync
         self._members_on_source = reports.members_on_source
+        self._by_commits_alone = reports.by_commits_alone
         self.members_after_promote = reports.members_after_promote
         self.commits_after_promote = reports.commits_after_promote
         self._held = reports.held
@@ -208,13 +209,16 @@ class GroupMonitor:
             _log.warning("group promote has to wait", link=link, group=group, reason=str(error))
             await asyncio.sleep(_RETRY_S)
         finally:
-            self._members_on_source[link, group] = self._promoter.progress_of(link, group).members
+            progress = self._promoter.progress_of(link, group)
+            self._members_on_source[link, group] = progress.members
+            self._by_commits_alone[link, group] = progress.never_joined
 
     # -- groups that are done ------------------------------------------------------------------------------
 
     async def _look_for_members_after_promote(self) -> None:
         for key in self._members_on_source.keys() - self._store.groups.keys():
             del self._members_on_source[key]
+            self._by_commits_alone.pop(key, None)
         for (link, group), record in list(self._store.groups.items()):
             if record.state is GroupState.PROMOTED:
                 self._members_on_source.pop((link, group), None)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import structlog
 
 from gateway.errors import BadRequest, Conflict, ControlError, NotFound
-from gateway.groups.gate.rules.gates import GroupGates, Waiter
+from gateway.groups.gate.rules.gates import GroupGates, Waiter, members_of
 from gateway.groups.reports import GroupReports
 from gateway.groups.rules.kind import kind_of
 from gateway.groups.rules.left_behind import LeftBehind, left_behind, to_remove
@@ -129,7 +129,7 @@ class Groups:
 
             await self._store.insert(created, guard=still_allowed)
         _log.info("mirror group declared", link=link, group=group)
-        return MirrorGroupView(record=created, source=source, waiting=self._gates.waiters(group))
+        return MirrorGroupView(record=created, source=source, waiting=self._waiting(created))
 
     async def _on_source(self, link: LinkRecord, source_group: str) -> GroupView:
         """Raises NotFound, SourceUnreachable."""
@@ -186,7 +186,7 @@ class Groups:
         access = await self._sources.reach(self._records.link(link))
         with source_errors(link):
             source = await access.describe_group(record.source_name)
-        return left_behind(source.members, self._gates.waiters(group))
+        return left_behind(source.members, self._waiting(record))
 
     async def remove_members(
         self, link: str, group: str, member_ids: Sequence[str], *, force: bool = False, validate_only: bool = False
@@ -246,8 +246,12 @@ class Groups:
             if name == group:
                 raise Conflict(f"group '{group}' is already a mirror group of link '{link}' ({record.state})")
 
+    def _waiting(self, record: GroupRecord) -> Sequence[Waiter]:
+        by_commits_alone = self._reports.by_commits_alone.get((record.link, record.group), False)
+        return members_of(self._gates.waiters(record.group), by_commits_alone=by_commits_alone)
+
     async def _view(self, record: GroupRecord, *, with_offsets: bool) -> MirrorGroupView:
-        waiting = self._gates.waiters(record.group)
+        waiting = self._waiting(record)
         promoted = record.state is GroupState.PROMOTED
         key, reports = (record.link, record.group), self._reports
         waits_for = self._waits(record.link, self._promoter.waits_for(record.link, record.group))

@@ -22,7 +22,8 @@ class GroupReports:
 
     Attributes:
         members_on_source: of a group that is not promoted, when last looked at; None: the source did not tell.
-        members_after_promote: members on the source after the promote; both written by the group monitor.
+        by_commits_alone: whether the source knows it so, since nobody has ever joined it; written by the group monitor.
+        members_after_promote: members on the source after the promote; likewise, as is `members_on_source`.
         commits_after_promote: partitions for which offsets were committed on the source since; likewise.
         offset_sync: how the offset sync stands; written by it.
         lags: how far it is behind; written by `lag.py`.
@@ -32,6 +33,7 @@ class GroupReports:
 
     def __init__(self) -> None:
         self.members_on_source: dict[_Key, int | None] = {}
+        self.by_commits_alone: dict[_Key, bool] = {}
         self.members_after_promote: dict[_Key, int] = {}
         self.commits_after_promote: dict[_Key, int] = {}
         self.offset_sync: dict[_Key, OffsetSyncStatus] = {}

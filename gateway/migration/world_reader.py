@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import ControlError
-from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.gate.rules.gates import GroupGates, members_of
 from gateway.groups.reports import GroupReports
 from gateway.migration.rules.client_errors import ClientErrors
 from gateway.migration.rules.file import MigrationFile
@@ -120,7 +120,9 @@ class WorldReader:
 
     def _group(self, record: GroupRecord) -> GroupStanding:
         link, group = record.link, record.group
-        waiters = self._gates.waiters(group)
+        waiters = members_of(
+            self._gates.waiters(group), by_commits_alone=self._reports.by_commits_alone.get((link, group), False)
+        )
         return GroupStanding(
             group=group,
             state=record.state,

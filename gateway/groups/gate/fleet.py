@@ -18,11 +18,12 @@ import structlog
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.quorum import CLOSE_GATE, OPEN_GATE
 from gateway.groups.gate.rules.commands import GateCommand
-from gateway.groups.gate.rules.gates import GateStatus, GroupGates, Identity, Waiter
+from gateway.groups.gate.rules.gates import JOINS, GateStatus, GroupGates, Identity, Waiter
 from gateway.kafka.connection.errors import NetError
 from gateway.state.views import StateViews
 from gateway.transport.background import kept_running
 from gateway.transport.wakeups import together
+from protocol.apis import ApiKey
 
 FIRST_REQUEST = "first_request"
 WAITERS = "waiters"
@@ -130,8 +131,9 @@ class FleetGates:
             chosen, now = _chosen(waiting), self._clock()
             told = [_told(each, now) for each in chosen]
             joins = [[each.instance_id, each.session_timeout_s] for each in chosen]
+            body = {"waiters": told, "joins": joins, "apis": [each.api for each in chosen]}
             with suppress(NetError):  # told again in a second
-                await self._peers.ask(self._leader(), WAITERS, {"waiters": told, "joins": joins}, _TELL_S)
+                await self._peers.ask(self._leader(), WAITERS, body, _TELL_S)
                 self._said = bool(waiting)
 
     async def _close(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -178,10 +180,14 @@ class FleetGates:
         self._require_leading()
         now = self._clock()
         said = [(str(instance), float(seconds)) for instance, seconds in body.get("joins", ())]
+        apis = [int(api) for api in body.get("apis", ())]
         said += [("", 0.0)] * (len(body["waiters"]) - len(said))  # an older gateway does not tell
+        apis += [ApiKey.JOIN_GROUP] * (len(said) - len(apis))
         waiters = [
-            Waiter(str(group), Identity(str(host), str(client), str(principal)), now - float(waited_s), True, *joins)
-            for (group, host, client, principal, waited_s), joins in zip(body["waiters"], said, strict=True)
+            Waiter(
+                str(group), Identity(str(host), str(client), str(principal)), now - float(waited_s), True, *joins, api
+            )
+            for (group, host, client, principal, waited_s), joins, api in zip(body["waiters"], said, apis, strict=True)
         ]
         self._gates.waiting_elsewhere(str(body["from"]), waiters)
         return {}
@@ -207,11 +213,11 @@ def _told(waiter: Waiter, now: float) -> list[Any]:
 
 
 def _chosen(waiting: Sequence[Waiter]) -> list[Waiter]:
-    """Of whom the leader is told: some of each group, as many as go into one message."""
+    """Of whom the leader is told: some of each group, members before others, as many as go into one message."""
     chosen: list[Waiter] = []
     of_group: dict[str, int] = {}
     room = _TOLD_BYTES
-    for each in waiting:
+    for each in sorted(waiting, key=lambda waiter: waiter.api not in JOINS):
         group, who = each.group, each.identity
         count = of_group[group] = of_group.get(group, 0) + 1
         if count > _TOLD_OF_A_GROUP:

@@ -64,6 +64,7 @@ class GroupStep(NamedTuple):
 class GroupSnapshot:
     """What is known of one group's promote. Times are one monotonic clock in seconds.
 
+    `waiting`: members at its gate; `looking`: who waits there too, and asks for offsets as tools do (`members_of`).
     `members`: on the source when last asked (None: no answer, `source_error` says why), at `members_at`;
     `empty_since`: since when every asking found none. `offsets` were read at `offsets_at`. `mirrored`: positions of
     the mirror in source offsets; `ends`: where the source's logs ended, as far as it told. `carried`: what was
@@ -79,6 +80,7 @@ class GroupSnapshot:
     now: float
     gate_open: bool
     waiting: int
+    looking: int = 0
     members: int | None
     members_at: float
     empty_since: float | None
@@ -195,10 +197,20 @@ def _may_begin(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
             GroupStepKind.WAIT, "it was demoted, and has had no member on the source since: promote it by hand"
         )
     if not snapshot.waiting:
-        return GroupStep(GroupStepKind.WAIT, "no member waits at the gate: an empty group is not a migrated one")
+        return GroupStep(GroupStepKind.WAIT, _nobody_waits(snapshot))
     if snapshot.empty_since is None or snapshot.members_at - snapshot.empty_since < limits.quiet_s:
         return GroupStep(GroupStepKind.WAIT, f"the source group must be without members for {limits.quiet_s:g} s")
     return GroupStep(GroupStepKind.MARK_PENDING)
+
+
+def _nobody_waits(snapshot: GroupSnapshot) -> str:
+    reason = "no member waits at the gate: an empty group is not a migrated one"
+    if snapshot.looking:
+        reason += (
+            f"; {snapshot.looking} request(s) for its offsets wait there, and do not count since the group has had "
+            "members: if it is a consumer that assigns its partitions itself, promote the group by hand"
+        )
+    return reason
 
 
 def _carry_over(snapshot: GroupSnapshot) -> GroupStep:

@@ -9,10 +9,10 @@ The gate of a mirror group is under the gateway's lease, as writes are: without 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gateway.groups.gate.rules.gates import GateStatus, GroupGates, Waiter, named
+from gateway.groups.gate.rules.gates import ASKS_OFFSETS, JOINS, GateStatus, GroupGates, Waiter, named
 from gateway.proxy.handlers.group_rights import Right, group_rights
 from protocol.errors import ErrorCode, MalformedFrame
 
@@ -63,6 +63,7 @@ def pass_or_hold(
     forward: Callable[[], None] | None = None,
     right: Right = Right.READ,
     joins: Joins = lambda: ("", 0.0),
+    looks_at: Collection[str] = (),
 ) -> None:
     """Forward when every group is open (by `forward`, if given); else hold up to `hold_s` seconds, then `refuse`.
 
@@ -72,12 +73,15 @@ def pass_or_hold(
     Args:
         right: what the request needs of a group. Only who may read it counts as a waiter.
         joins: what it says of the member, asked when it has to wait.
+        looks_at: groups that it asks about as no consumer does: it does not count as their waiter.
     """
     if len(groups) > session.context.limits.groups_per_request:
         refuse(dict.fromkeys(groups, int(ErrorCode.INVALID_REQUEST)))
         return
-    hold = _Hold(gates, session, forward or exchange.forward, groups, refuse, hold_s, joins)
-    closed = [group for group in groups if gates.known_status(group) is not GateStatus.OPEN]
+    api = exchange.api_key
+    uncounted = looks_at if api in JOINS or api in ASKS_OFFSETS else frozenset(groups)
+    hold = _Hold(gates, session, forward or exchange.forward, groups, refuse, hold_s, joins, api, uncounted)
+    closed = [group for group in groups if not passes(gates, session, group)]
     if closed and session.context.asks_login:
         group_rights(session, closed, lambda rights: hold.begin(rights, right))
     else:
@@ -96,8 +100,12 @@ class _Hold:
         refuse: Refusal,
         hold_s: float,
         joins: Joins,
+        api: int,
+        uncounted: Collection[str],
     ) -> None:
         self._joins = joins
+        self._api = api
+        self._uncounted = uncounted
         self._session = session
         self._forward = forward
         self._groups = groups
@@ -137,8 +145,8 @@ class _Hold:
         instance_id, session_timeout_s = self._joins()
         instance_id = named(instance_id)
         for group in tuple(self._closed):
-            counts = Right.READ in Right(rights.get(group, unasked))
-            waiter = Waiter(group, session.identity, now, counts, instance_id, session_timeout_s)
+            counts = Right.READ in Right(rights.get(group, unasked)) and group not in self._uncounted
+            waiter = Waiter(group, session.identity, now, counts, instance_id, session_timeout_s, self._api)
             self._keys.append((group, gates.wait(waiter, lambda group=group: self._opened(group))))  # type: ignore[misc]
 
     def _not_open(self) -> set[str]:

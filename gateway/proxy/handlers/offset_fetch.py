@@ -2,7 +2,9 @@
 
 Behaviour: held at most 4 s for a group that may not read yet, then COORDINATOR_LOAD_IN_PROGRESS, both for the
 group and on every partition: aiokafka looks at partitions only, and an answer without them would read as "no
-committed offset", which ends in auto.offset.reset. Who may describe the group only waits without counting as a waiter.
+committed offset", which ends in auto.offset.reset. From v8 on a request may name several groups: those that may read
+are asked of the target then, and only the others are told to come again. Who may describe the group only waits without
+counting as a waiter; so does who asks for all topics, as tools do and no consumer.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gateway.groups.gate.rules.gates import GroupGates
-from gateway.proxy.handlers.gating import pass_or_hold
+from gateway.proxy.handlers.gating import pass_or_hold, passes
 from gateway.proxy.handlers.group_rights import Right
+from gateway.proxy.handlers.partly_refused import serve_rest
+from gateway.proxy.rules.refusals import Refusal
 from protocol.apis import ApiKey
 from protocol.codec import encode_response
 from protocol.errors import ErrorCode
@@ -38,21 +42,31 @@ class OffsetFetchHandler:
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = exchange.request()
-        groups = [g.group_id for g in request.groups] if exchange.api_version >= 8 else [request.group_id]
+        asked = request.groups if exchange.api_version >= 8 else [request]
+        groups = [each.group_id for each in asked]
         pass_or_hold(
             self._gates,
             session,
             exchange,
             groups,
             HOLD_S,
-            lambda codes: self._refuse(exchange, request, codes),
+            lambda codes: self._refuse(session, exchange, request, codes),
             right=Right.DESCRIBE,
+            looks_at=frozenset(each.group_id for each in asked if not each.topics),
         )
 
-    def _refuse(self, exchange: Exchange, request: Any, codes: Mapping[str, int]) -> None:
+    def _refuse(self, session: Session, exchange: Exchange, request: Any, codes: Mapping[str, int]) -> None:
         if exchange.api_version >= 8:
-            groups = [_refused_group(group, codes.get(group.group_id, _LOADING)) for group in request.groups]
+            asked = request.groups
+            passing = [g.group_id not in codes and passes(self._gates, session, g.group_id) for g in asked]
+            places = [place for place, passed in enumerate(passing) if not passed]
+            groups = [_refused_group(asked[at], codes.get(asked[at].group_id, _LOADING)) for at in places]
             response = OffsetFetchResponse(throttle_time_ms=0, groups=groups)
+            if any(passing):
+                request.groups = [group for group, passed in zip(asked, passing, strict=True) if passed]
+                serve_rest(exchange, request, Refusal(response, "groups", places, rest=True))
+                exchange.forward()
+                return
         else:
             code = codes.get(request.group_id, _LOADING)
             kind = OffsetFetchResponse.OffsetFetchResponseTopic

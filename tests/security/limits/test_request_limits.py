@@ -40,7 +40,8 @@ def produce(count: int) -> bytes:
 
 def offset_fetch(count: int) -> bytes:
     kind = OffsetFetchRequest.OffsetFetchRequestGroup
-    message = OffsetFetchRequest(groups=[kind(group_id=f"g{n}", topics=None) for n in range(count)])
+    topics = [kind.OffsetFetchRequestTopics(name="orders", partition_indexes=[0])]
+    message = OffsetFetchRequest(groups=[kind(group_id=f"g{n}", topics=topics) for n in range(count)])
     return encode_request(message, 8, 7, "me")
 
 

@@ -17,6 +17,7 @@ from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.sources import LinkHealth
 from gateway.state.promote_sets import moved_with
 from gateway.state.records import GroupRecord, GroupState, SourceOffset
+from protocol.apis import ApiKey
 from tests.support.control.control_plane import Plane
 
 KEY = ("orders", 0)
@@ -114,8 +115,8 @@ class GroupScene:
     def later(self, seconds: float) -> None:
         self.now += seconds
 
-    def wait_at_the_gate(self) -> None:
-        self.plane.gates.wait(Waiter("g", Identity("h", "c"), 0.0), lambda: None)
+    def wait_at_the_gate(self, api: int = ApiKey.JOIN_GROUP) -> None:
+        self.plane.gates.wait(Waiter("g", Identity("h", "c"), 0.0, api=api), lambda: None)
 
     def lose_source(self, silent_s: float = GONE_S) -> None:
         """It has not answered for so long, and the link's health says so."""

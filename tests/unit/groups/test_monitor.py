@@ -301,9 +301,11 @@ async def test_groups_that_nobody_waits_for_are_looked_at_too(mirrored: Plane, w
     await mirrored.store.put(GroupRecord(link="l", group="quiet"), GroupRecord(link="l", group="busy"))
     await mirrored.store.put(GroupRecord(link="l", group="done", state=GroupState.PROMOTED))
     mirrored.gates.wait(Waiter("busy", Identity("h", "c"), 0.0), lambda: None)
+    watched.progress_of("l", "busy").never_joined = True
     await wait_until_async(lambda: watched.attempts.count("busy") >= 3, 10, what="three looks at the busy group")
     assert 1 <= watched.attempts.count("quiet") < watched.attempts.count("busy")
     assert "done" not in watched.attempts
+    assert mirrored.service.group_reports.by_commits_alone == {("l", "busy"): True, ("l", "quiet"): False}
 
 
 @pytest.mark.parametrize(("knocks", "gated"), [("usa_g", True), ("g", False), ("eu_g", False), ("usa_", False)])

@@ -12,6 +12,7 @@ from gateway.kafka.commits import Committed
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.state.errors import StoreError
 from gateway.state.records import GroupRecord, GroupState
+from protocol.apis import ApiKey
 from tests.support.control.control_plane import Plane
 from tests.support.fakes.fake_kafka import FakeKafka
 
@@ -88,6 +89,8 @@ async def test_describe(plane):
     plane.source.offsets["g"] = {("orders", 1): Committed(5, -1, "m")}
     waiter = Waiter("g", Identity("10.0.0.9", "b", "User:b"), since=1.0)
     plane.gates.wait(waiter, lambda: None)
+    tool = Waiter("g", Identity("10.0.0.8", "exporter"), since=1.0, api=ApiKey.OFFSET_FETCH)
+    plane.gates.wait(tool, lambda: None)
 
     view = await plane.service.groups.describe("l", "g")
 
@@ -100,6 +103,8 @@ async def test_describe(plane):
     told = (await plane.service.groups.describe("l", "g")).waits_for
     assert told == "1 member on the source; its link is paused: lockgate link resume l"
     assert not view.members_after_promote
+    plane.service.group_reports.by_commits_alone["l", "g"] = True
+    assert (await plane.service.groups.describe("l", "g")).waiting == [waiter, tool]
 
 
 async def test_list_does_not_ask_for_offsets(plane):

@@ -19,6 +19,7 @@ from gateway.operations.fleet_wide import OnlyHere
 from gateway.state.records import CarriedOffset, GroupKind, GroupRecord, GroupState
 from gateway.state.store import StoreError, StoreUncertain
 from gateway.state.topic import Change
+from protocol.apis import ApiKey
 from tests.support.control.control_plane import Plane
 from tests.support.control.group_scene import KEY, GroupScene, gated_group
 from tests.support.waiting import wait_until_async
@@ -58,6 +59,26 @@ async def test_by_itself_only_when_somebody_waits(scene: GroupScene) -> None:
     await scene.attempts(30)
     assert scene.record.state is GroupState.ACTIVE
     assert "no member waits" in scene.promoter.waits_for("l", "g")
+
+
+@pytest.mark.parametrize("api", [ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT])
+async def test_not_for_who_only_asks_for_its_offsets(scene: GroupScene, api: ApiKey) -> None:
+    """A lag exporter does all the time; its application, restarted on the source, has no member for some seconds."""
+    scene.wait_at_the_gate(api)
+    await scene.attempts(30)
+    before = scene.record.state
+    assert "1 request(s) for its offsets wait there" in scene.promoter.waits_for("l", "g")
+    scene.wait_at_the_gate()
+    await scene.attempts(13)
+    assert (before, scene.record.state) == (GroupState.ACTIVE, GroupState.PROMOTED)
+
+
+async def test_for_a_consumer_that_asks_for_offsets_of_a_group_that_nobody_has_joined(scene: GroupScene) -> None:
+    scene.offsets.protocol_type = ""
+    scene.wait_at_the_gate(ApiKey.OFFSET_FETCH)
+    scene.offsets.on_ask = lambda: scene.later(1.0)
+    await scene.attempts(20)
+    assert scene.record.state is GroupState.PROMOTED
 
 
 async def test_what_was_seen_long_ago_is_no_quiet_period(scene: GroupScene) -> None:

@@ -15,19 +15,31 @@ The proxy's handlers ask and wait here. No I/O, one event loop: a waiter is a ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from itertools import count
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gateway.groups.gate.rules.commands import GateCommand, GateCommands
 from gateway.groups.gate.rules.questions import Questions
 from gateway.groups.gate.rules.seen_groups import SeenGroups
+from protocol.apis import ApiKey
 
 LET_IN_KEPT = 100_000
 CLIENT_ID_CHARS = 255
+JOINS: Final = frozenset(
+    {
+        ApiKey.JOIN_GROUP,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+    }
+)
+"""By these a member comes to its group."""
+ASKS_OFFSETS: Final = frozenset({ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT})
+"""By these a consumer comes that assigns its partitions itself; so do tools that look at groups."""
 
 
 class GateStatus(StrEnum):
@@ -58,10 +70,10 @@ def named(client_id: str) -> str:
 class Waiter:
     """A client waiting at a gate. `since` is the monotonic clock in seconds.
 
-    `counts`: it may read the group, and is one of those that the group is promoted for. Who may only look at a group
-    (Describe) waits as well, and is seen by nobody. `instance_id`: of a static member, '' of others.
-    `session_timeout_s`: as it asks for it, by which its group will count it as gone; 0 when it does not say
-    (KIP-848: the broker does).
+    `counts`: it may read the group, and may be one of those that the group is promoted for (`members_of`). Who may only
+    look at a group (Describe), or asks in a way that no member does, waits as well, and is seen by nobody.
+    `instance_id`: of a static member, '' of others. `session_timeout_s`: as it asks for it, by which its group will
+    count it as gone; 0 when it does not say (KIP-848: the broker does). `api`: the key of the API that it waits by.
     """
 
     group: str
@@ -70,6 +82,16 @@ class Waiter:
     counts: bool = True
     instance_id: str = ""
     session_timeout_s: float = 0.0
+    api: int = ApiKey.JOIN_GROUP
+
+
+def members_of(waiters: Sequence[Waiter], *, by_commits_alone: bool) -> list[Waiter]:
+    """Those of a group's waiters that it may be promoted for.
+
+    Whoever asks for offsets may be a tool, at the very moment when the group has no member since it is restarted on the
+    source. So that counts for a group alone that its source knows `by_commits_alone`: nobody has ever joined it.
+    """
+    return [each for each in waiters if each.api in JOINS or by_commits_alone]
 
 
 class RecordedGate(NamedTuple):

@@ -16,6 +16,7 @@ from gateway.groups.gate.rules.gates import GateStatus, GroupGates, Identity, Wa
 from gateway.kafka.connection.errors import NetError
 from gateway.state.records import GroupRecord, GroupState, MirrorRecord
 from gateway.state.views import StateViews
+from protocol.apis import ApiKey
 from tests.support.waiting import wait_until_async
 
 TERM = 5
@@ -115,6 +116,21 @@ async def test_what_a_member_said_when_it_joined_is_told_too(pair: tuple[Gateway
         follower.gates.wait(waiter, lambda: None)
     await wait_until_async(lambda: len(leader.gates.waiters("g")) == 2, 5.0)
     assert [(w.instance_id, w.session_timeout_s) for w in leader.gates.waiters("g")] == [("pod-0", 45.0), ("", 6.0)]
+
+
+async def test_by_which_api_somebody_waits_is_told_and_an_older_gateway_does_not(pair: tuple[Gateway, Gateway]) -> None:
+    leader, follower = pair
+    for number, api in enumerate([ApiKey.OFFSET_FETCH] * 150 + [ApiKey.CONSUMER_GROUP_HEARTBEAT]):
+        follower.gates.wait(Waiter("g", Identity("10.0.0.1", f"c{number}"), 0.0, api=api), lambda: None)
+
+    def told() -> list[int]:
+        return [waiter.api for waiter in leader.gates.waiters("g")]
+
+    await wait_until_async(lambda: len(told()) == 100, 5.0)  # a member is among them, however many tools there are
+    assert told() == [ApiKey.CONSUMER_GROUP_HEARTBEAT] + [ApiKey.OFFSET_FETCH] * 99
+    body = {"from": "older", "waiters": [["h", "10.0.0.2", "c", "", 0.0]]}
+    await leader.wires.handlers[fleet_gates.WAITERS](body)
+    assert [waiter.api for waiter in leader.gates.waiters("h")] == [ApiKey.JOIN_GROUP]
 
 
 async def test_at_a_gateway_that_is_gone_nobody_waits(pair: tuple[Gateway, Gateway]) -> None:

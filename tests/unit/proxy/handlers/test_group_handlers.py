@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
-from gateway.groups.gate.rules.gates import Identity
+from gateway.groups.gate.rules.gates import Identity, RecordedGate, members_of
 from protocol.apis import ADVERTISED, ApiKey
 from protocol.codec import decode_request, decode_response, encode_request, encode_response
 from protocol.errors import ErrorCode
@@ -20,6 +20,7 @@ from protocol.messages import (
     ListOffsetsRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
+    OffsetFetchResponse,
 )
 from tests.support.control.gates import commits_under_way, gate
 from tests.support.control.pausing import in_phase
@@ -165,6 +166,45 @@ async def test_a_member_that_leaves_is_not_told_to_join_again(gated: Conversatio
     gated.says(encode_request(message, 0, 5, "me"))
     gated.loop.fire()
     assert answer(gated, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0).error_code == LOADING
+
+
+def offset_fetch(topics: dict[str, list[int]] | None, *groups: str) -> bytes:
+    kind = OffsetFetchRequest.OffsetFetchRequestGroup
+    asked = None
+    if topics is not None:
+        asked = [kind.OffsetFetchRequestTopics(name=name, partition_indexes=parts) for name, parts in topics.items()]
+    message = OffsetFetchRequest(groups=[kind(group_id=g, topics=asked) for g in groups], require_stable=False)
+    return encode_request(message, 8, 5, "me")
+
+
+async def test_a_waiter_says_by_which_api_it_waits(gated: Conversation) -> None:
+    gates = gated.gates
+    gated.says(offset_fetch({"mirrored": [0]}, "g"))
+    assert [waiter.api for waiter in gates.waiters("g")] == [ApiKey.OFFSET_FETCH]
+    assert members_of(gates.waiters("g"), by_commits_alone=False) == []
+    assert len(members_of(gates.waiters("g"), by_commits_alone=True)) == 1
+
+
+async def test_who_asks_for_the_offsets_of_all_topics_is_no_waiter(gated: Conversation) -> None:
+    """Lag exporters and consoles do, and the gateway of a chain's next cluster; no consumer does."""
+    gated.says(offset_fetch(None, "g"))
+    assert gated.gates.waiters("g") == []
+
+
+async def test_of_several_groups_only_those_that_may_not_read_are_loading(gated: Conversation) -> None:
+    gated.gates.recorded({"g": RecordedGate(False, 0), "h": RecordedGate(True, 0)}, grown_at=0)
+    gated.says(offset_fetch(None, "g", "h"))
+    assert gated.broker.take() == b""  # it may yet open
+    gated.loop.fire()
+    (frame,) = gated.broker.frames()
+    view = memoryview(frame)
+    asked = decode_request(ApiKey.OFFSET_FETCH, 8, view[peek_request_header(view).body_offset :])
+    assert [group.group_id for group in asked.groups] == ["h"]
+    kind = OffsetFetchResponse.OffsetFetchResponseGroup
+    said = OffsetFetchResponse(throttle_time_ms=0, groups=[kind(group_id="h", topics=[], error_code=0)])
+    gated.session.upstream_data(encode_response(said, ApiKey.OFFSET_FETCH, 8, 5))
+    found = answer(gated, ApiKey.OFFSET_FETCH, 8)
+    assert [(group.group_id, group.error_code) for group in found.groups] == [("g", LOADING), ("h", 0)]
 
 
 async def test_without_a_lease_a_promoted_group_is_held_and_reads_nothing(talk: Conversation) -> None:
