@@ -247,7 +247,7 @@ def test_the_source_is_not_read_before_the_map_says_from_where() -> None:
     (decide,) = mirror.target_log(0, 0, None, now=0.0)
     assert isinstance(decide, DecideBreakpoints)
     mirror.breakpoints_decided(decide.log_end, decide.run)
-    mirror.source_log(0, 100)
+    mirror.source_log(0, 100, 0.0)
     assert mirror.wants_fetch(0.0)
     mirror.fetched(memoryview(make_batch(0, 1)), 100, 0.0)
     assert mirror.take()
