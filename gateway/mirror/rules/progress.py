@@ -68,7 +68,7 @@ class MirrorProgress:
 
     def end_waits(self, topic: str) -> None:
         """What is not mirrored by now will not be: call `ended` of each waiter. One without is left as it is."""
-        for waiters in self._waiters.get(topic, {}).values():
+        for waiters in tuple(self._waiters.get(topic, {}).values()):
             ended = [waiter[3] for waiter in waiters if waiter[3] is not None]
             waiters[:] = [waiter for waiter in waiters if waiter[3] is None]
             heapq.heapify(waiters)

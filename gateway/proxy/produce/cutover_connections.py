@@ -46,6 +46,7 @@ class CutoverLanes:
         for link in {link for topic, link in cut_over.items() if self._is_under_way(topic)}:
             self._drop(link, f"a topic of link '{link}' is written on the target now")
         for topic in cut_over:
+            self._forwarder.cut_over(topic)
             route = routing.topics.get(topic)
             if route is None or not route.goes_on:  # a promote has left nothing behind
                 self._progress.end_waits(topic)

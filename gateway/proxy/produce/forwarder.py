@@ -69,6 +69,10 @@ class Forwarder:
         since = self._clock() - ACKED_KEPT_S
         return tuple((partition, end) for partition, (end, at) in self._acked.get(topic, {}).items() if at >= since)
 
+    def cut_over(self, topic: str) -> None:
+        """It is written on the target from now on: should it fail back, its source begins anew, perhaps further back."""
+        self._acked.pop(topic, None)
+
     def in_flight(self, topic: str) -> int:
         """Requests sent to the source (or, counted, to the target) and not answered yet."""
         return self._in_flight.get(topic, 0)

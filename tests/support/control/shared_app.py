@@ -1,7 +1,7 @@
 """The REST application of a test, made once for all tests of a process.
 
-FastAPI needs 50 ms to build the routes and as long again at their first request: more than most tests take. So one
-application serves them all; whose request it answers stands in a context variable.
+FastAPI needs some 80 ms to build the routes, and some of them more at their first request: longer than most tests take.
+So one application serves them all; whose request it answers stands in a context variable.
 """
 
 from __future__ import annotations

@@ -170,6 +170,11 @@ async def test_a_write_pause_knows_what_clients_were_told_that_all_replicas_have
     moved = PartitionResult("mirrored", 1, int(ErrorCode.NOT_LEADER_OR_FOLLOWER), -1)
     source_answers(allowed, PartitionResult("mirrored", 0, 0, 90), moved)
     assert allowed.forwarder.acked("mirrored") == ((0, 90 + 3),)
+    for phase in (WritePhase.PAUSED, WritePhase.FORWARD, WritePhase.PAUSED):
+        allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", phase)}))
+        assert allowed.forwarder.acked("mirrored"), phase
+    allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", WritePhase.SWITCHED)}))
+    assert allowed.forwarder.acked("mirrored") == (), "its source begins anew should it fail back"
 
 
 async def test_a_failed_acks_0_closes_the_connection_as_a_broker_does(allowed: Conversation) -> None:
