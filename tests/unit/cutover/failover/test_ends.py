@@ -39,7 +39,7 @@ async def test_the_retry_of_a_batch_that_waits_to_be_appended_is_new_after_a_fai
     runner = topic.add(0)
     runner.begin()
     runner._do(runner.mirror.target_log, 0, 0, None, 0.0)
-    runner._do(runner.mirror.source_log, 0, 30)
+    runner._do(runner.mirror.source_log, 0, 30, 0.0)
     runner.fetched(memoryview(batch(0) + batch(10) + batch(20)), 30, 0.0)
     first = runner.take()
     assert first is not None
