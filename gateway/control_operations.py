@@ -108,6 +108,7 @@ def catch_ups(parts: ControlParts) -> CatchUps:
         target=parts.target,
         engine=parts.engine,
         measure=parts.measure,
+        maps=parts.maps,
         locks=parts.locks,
         deleted=parts.deleted,
         clock=parts.clock,

@@ -47,7 +47,13 @@ from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.fleet_wide import ONLY_HERE, FleetWide
 from gateway.operations.link_tasks import LinkTasks
-from gateway.operations.offset_translation import OffsetMaps, ReadsOffsetMaps, no_offset_maps
+from gateway.operations.offset_translation import (
+    AsksMapTopic,
+    OffsetMaps,
+    ReadsOffsetMaps,
+    no_map_topic,
+    no_offset_maps,
+)
 from gateway.operations.origin_ends import NetSourceEnds, NetTargetEnds, SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources, SourcesForViews
@@ -84,6 +90,7 @@ class ControlParts:
         engine: MirrorEngine,
         fleet: FleetWide = ONLY_HERE,
         offset_maps: ReadsOffsetMaps = no_offset_maps,
+        map_topics: AsksMapTopic = no_map_topic,
         host: Host = MACHINE,
         publisher: RoutingPublisher | None = None,
         identities: Identities = Identities(),  # noqa: B008 - it cannot be changed
@@ -104,7 +111,7 @@ class ControlParts:
         self.records = Records(store, host.wall_ms)
         self.health: dict[str, LinkHealth] = {}
         self.views = SourcesForViews(sources, self.health)
-        self.maps = OffsetMaps(self.records, progress, offset_maps)
+        self.maps = OffsetMaps(self.records, progress, offset_maps, map_topics)
         self.engine = PausedForJob(engine)
         self.lifted = LiftedConfigs(self.records, sources, target)
         self.locks = KeyedLocks()

@@ -86,6 +86,13 @@ class OffsetMaps(Protocol):
             Exception: they cannot be read; the message is for the operator.
         """
 
+    async def has_offset_map(self, mirror: MirrorRecord) -> bool:
+        """Whether the map topic has something of a mirror that does not run: then its offsets are translated.
+
+        Raises:
+            Exception: as `offset_maps`.
+        """
+
 
 class MirrorEngine(Protocol):
     """The mirror, as the control plane drives it. Topics are named by mirror topic."""

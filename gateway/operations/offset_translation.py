@@ -17,10 +17,16 @@ from gateway.mirror.offset_map.rules.translation import Maps, PeriodMaps, Transl
 from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.records import Records
-from gateway.state.records import CarriedOffset, MirrorMode, MirrorRecord, SourceOffset
+from gateway.state.records import CarriedOffset, MirrorMode, MirrorRecord, MirrorState, SourceOffset
 
 ReadsOffsetMaps = Callable[[MirrorRecord], Awaitable[Sequence[OffsetMap]]]
 """The offset maps of a mirror topic in mode translate, by partition; a ControlError when they cannot be read now."""
+
+
+_AT_REST = (MirrorState.PAUSED, MirrorState.FAILED)
+"""Of a mirror that was STOPPED the record says what became of it; in the other states it runs, or will tell."""
+
+_IN_FLIGHT_MS = 60_000  # a mirror that was just paused may still write its map, at a gateway that tells no more
 
 
 async def no_offset_maps(mirror: MirrorRecord) -> Sequence[OffsetMap]:
@@ -28,20 +34,78 @@ async def no_offset_maps(mirror: MirrorRecord) -> Sequence[OffsetMap]:
     raise Conflict(f"the offset map of mirror topic '{mirror.mirror_topic}' is not there yet")
 
 
+AsksMapTopic = Callable[[MirrorRecord], Awaitable[bool]]
+"""Whether the link's map topic has something of a mirror; a ControlError when it cannot be read now."""
+
+
+async def no_map_topic(mirror: MirrorRecord) -> bool:
+    """False: of a control plane that has none."""
+    return False
+
+
 class OffsetMaps:
     """The offset maps of all mirror topics, and what is translated by them.
 
+    A mirror that runs tells when its offsets are equal no more. Of one that does not run nobody tells: a job may copy
+    it, or the process that began to translate is gone. Then its map topic is asked, once for as long as it rests.
+
     Attributes:
         read: reads those of one mirror.
-        turned_translated: (link, mirror topic) -> why: the engine translates its offsets, whether or not the record
-        says so yet. Written by the engine's events.
+        turned_translated: (link, mirror topic) -> why: its offsets are translated, whether or not the record says so
+            yet. Written by the engine's events.
+        found_translated: told (link, mirror topic, why) of a mirror whose map says so and whose record does not.
+        copied_by_job: (link, mirror topic) -> whether a job copies it now, and not the engine.
     """
 
-    def __init__(self, records: Records, progress: MirrorProgress, read: ReadsOffsetMaps = no_offset_maps) -> None:
+    def __init__(
+        self,
+        records: Records,
+        progress: MirrorProgress,
+        read: ReadsOffsetMaps = no_offset_maps,
+        ask: AsksMapTopic = no_map_topic,
+    ) -> None:
+        """`ask`: see `AsksMapTopic`."""
         self.records = records
         self.progress = progress
         self.read = read
+        self.ask = ask
         self.turned_translated: dict[tuple[str, str], str] = {}
+        self.found_translated: Callable[[str, str, str], None] = lambda link, topic, why: None
+        self.copied_by_job: Callable[[tuple[str, str]], bool] = lambda key: False
+        self._equal: dict[tuple[str, str], MirrorRecord] = {}  # at rest, and its map has been seen to say nothing
+
+    async def is_translated(self, mirror: MirrorRecord) -> bool:
+        """Whether its offsets are translated: by the record, by what was told, or by the map of a mirror at rest.
+
+        Raises:
+            ControlError: the map topic cannot be read now.
+        """
+        key = (mirror.link, mirror.mirror_topic)
+        by_job = self.copied_by_job(key)
+        if self._is_told(mirror) or not (by_job or mirror.state in _AT_REST):
+            return self._is_told(mirror)
+        if not by_job and self._equal.get(key) is mirror:
+            return False
+        found = await self.by_map_topic(mirror)
+        if not found and not by_job and self.records.now_ms() - mirror.state_since_ms > _IN_FLIGHT_MS:
+            self._equal[key] = mirror
+        return found
+
+    async def by_map_topic(self, mirror: MirrorRecord) -> bool:
+        """As `is_translated`, and whatever the mirror does: the map topic is asked now. Raises as that."""
+        if self._is_told(mirror):
+            return True
+        found = await self.ask(mirror)
+        if found:
+            self.found_translated(mirror.link, mirror.mirror_topic, "its offset map says so")
+        return found
+
+    def _is_told(self, mirror: MirrorRecord) -> bool:
+        return mirror.mode is MirrorMode.TRANSLATE or (mirror.link, mirror.mirror_topic) in self.turned_translated
+
+    def forget(self, key: tuple[str, str]) -> None:
+        """What was found out of this mirror at rest may be so no more."""
+        self._equal.pop(key, None)
 
     def between(self, link: str, ended: Mapping[str, CopyEnds] = MappingProxyType({})) -> OffsetsBetween:
         """The offsets of one link's topics, from one cluster to the other.
@@ -73,7 +137,7 @@ class OffsetsBetween:
                 mirror = at_end(mirror, ends)
             if mirror.mode is MirrorMode.TRANSLATE:
                 found[topic] = TranslationMaps((await self._of_period(mirror),))
-            elif (self._link, topic) in self._maps.turned_translated:
+            elif await self._maps.is_translated(mirror):
                 raise Conflict(f"mirror topic '{topic}' is being changed to mode translate; try again in a moment")
         return found
 

@@ -102,6 +102,7 @@ class LeaderTerm:
             engine=LedEngine(dependencies.engine, dependencies.engine.is_started, dependencies.mirrors.status),
             fleet=term.quorum,
             offset_maps=self._offset_maps,
+            map_topics=self._map_topic,
             publisher=dependencies.publisher,
             host=dependencies.host,
             identities=identities(dependencies.settings),
@@ -213,4 +214,11 @@ class LeaderTerm:
             try:
                 return await self._dependencies.engine.offset_maps(mirror)
             except (ValueError, LookupError, ProtocolError) as exc:
+                raise Conflict(f"the offset map of mirror topic '{mirror.mirror_topic}': {exc}") from exc
+
+    async def _map_topic(self, mirror: MirrorRecord) -> bool:
+        with target_errors():
+            try:
+                return await self._dependencies.engine.has_offset_map(mirror)
+            except (ValueError, ProtocolError) as exc:
                 raise Conflict(f"the offset map of mirror topic '{mirror.mirror_topic}': {exc}") from exc

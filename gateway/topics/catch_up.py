@@ -7,22 +7,28 @@ jobs.
 
 It is a lease: a job that says nothing for `LEASE_S` has ended, however it ended, and the engine goes on from the
 target's log ends. Nothing of this is stored: after a restart the engine copies until the job reports again.
+
+A job that meets offset gaps writes the link's offset map, as the engine does, and may be gone before it can say so. So
+the map itself is asked: while a job copies by whoever translates offsets (`operations/offset_translation.py`), and at
+its end of a mirror that the engine does not go on with.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
 import structlog
 
-from gateway.errors import Conflict
+from gateway.errors import Conflict, ControlError
 from gateway.fleet.rules.leases import CATCH_UP_LEASE_S
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.deleted_mirrors import DeletedMirrors
+from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
 from gateway.state.mirror_states import is_mirroring
 from gateway.state.provenance import sources_by_tag
@@ -95,6 +101,7 @@ class CatchUps:
         target: ClusterAccess,
         engine: PausedForJob,
         measure: Measure,
+        maps: OffsetMaps,
         locks: KeyedLocks,
         deleted: DeletedMirrors,
         clock: Callable[[], float],
@@ -108,7 +115,9 @@ class CatchUps:
         self._locks = locks
         self._clock = clock
         self._running: dict[Key, tuple[CatchUp, float]] = {}  # and until when it is believed
+        self._maps = maps
         measure.catching_up = lambda mirror: (mirror.link, mirror.mirror_topic) in self._running
+        maps.copied_by_job = self._running.__contains__
         deleted.subscribe(lambda mirror: self._running.pop((mirror.link, mirror.mirror_topic), None))
 
     def paused_for_job(self) -> frozenset[Key]:
@@ -171,9 +180,11 @@ class CatchUps:
                 this job that run stay as they are.
         """
         if state is not JobState.RUNNING:
-            for key in [key for key, (known, _) in self._running.items() if key[0] == link and known.job == job]:
+            ended = [key for key, (known, _) in self._running.items() if key[0] == link and known.job == job]
+            for key in ended:
                 await self._note_lost(key, lost.get(key[1], ()))
                 await self._end(key, state.value)
+            await self._look_at_maps(ended)
             return
         for topic in topics:
             self._check_free(link, topic, job)
@@ -186,8 +197,10 @@ class CatchUps:
     async def expire(self) -> None:
         """Take back the mirrors of jobs that were not heard of in time."""
         now = self._clock()
-        for key in [key for key, (_, until) in self._running.items() if until < now]:
+        expired = [key for key, (_, until) in self._running.items() if until < now]
+        for key in expired:
             await self._end(key, "not heard of any more")
+        await self._look_at_maps(expired)
 
     def require_none(self, link: str, topics: Sequence[str]) -> None:
         """Raises Conflict when a job copies one of the topics."""
@@ -225,8 +238,15 @@ class CatchUps:
                 mirror = self._records.mirror(*key)
                 await self._store.replace(mirror, with_lost(mirror, lost))
 
+    async def _look_at_maps(self, keys: Sequence[Key]) -> None:
+        """Have the records say of which mirrors a job has begun to translate the offsets."""
+        mirrors = [self._store.mirrors[key] for key in keys if key in self._store.mirrors]
+        with suppress(ControlError):  # asked again by whoever needs to know
+            await asyncio.gather(*map(self._maps.is_translated, mirrors))
+
     async def _end(self, key: Key, why: str) -> None:
         known = self._running.pop(key, None)
+        self._maps.forget(key)
         self._engine.take_back(key)
         async with self._locks.hold(f"mirror/{key[1]}"):
             mirror = self._store.mirrors.get(key)

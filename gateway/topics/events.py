@@ -65,7 +65,9 @@ class EngineEvents:
         self._of: dict[tuple[str, str], tuple[int, str]] = {}  # what was told is of which mirror: its id, its tag
         self._failed: dict[tuple[str, str], tuple[MirrorError, str]] = {}
         self._readable: set[tuple[str, str]] = set()  # to be stored
+        self._maps = maps
         self._translated = maps.turned_translated
+        maps.found_translated = self.topic_translated
         self._lost: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
         self._news = asyncio.Event()
         self._changes = records.store.mirror_changes()
@@ -267,6 +269,7 @@ class EngineEvents:
         self._readable.discard(key)
         self._lost.pop(key, None)
         self._translated.pop(key, None)
+        self._maps.forget(key)
 
 
 def with_lost(mirror: MirrorRecord, reports: Sequence[tuple[int, int, int]]) -> MirrorRecord:

@@ -17,7 +17,7 @@ from gateway.operations.sources import VIEW_S, SourcesForViews
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import is_mirroring
 from gateway.state.per_partition import stopped
-from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
+from gateway.state.records import MirrorRecord, MirrorState
 
 _PHASES = {MirrorState.PAUSED: "paused", MirrorState.FAILED: "failed", MirrorState.STOPPED: "stopped"}
 
@@ -86,8 +86,9 @@ class Measure:
         if (running and not paused) or not (stands or paused):
             return known
         try:
+            translated = await self._maps.is_translated(mirror)
             ends = await self._ends(mirror)
-            if mirror.mode is MirrorMode.TRANSLATE:
+            if translated:
                 mirrored = [offsets.read_to for offsets in await self._maps.read(mirror)]
             else:
                 mirrored = [end for _, end in ends]

@@ -21,7 +21,7 @@ from gateway.operations.origin_ends import Asked, LogEnds, SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth
 from gateway.state.link_config import parse
-from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
+from gateway.state.records import MirrorRecord, MirrorState
 from gateway.topics.status import Measure
 
 _T = TypeVar("_T")
@@ -67,7 +67,7 @@ class FailoverEnds:
             ControlError: the copy, or its offset map, cannot be read now.
         """
         topic, partitions = record.mirror_topic, len(record.starts)
-        if record.mode is MirrorMode.PRESERVE and (record.link, topic) not in self._maps.turned_translated:
+        if not await self._maps.by_map_topic(record):  # asked, since nobody may be left to tell what it says
             ends = await self._copy_ends(record)
             return _of_each(
                 partitions, [_above(CopyEnd(mark, mark), ends, at) for at, mark in enumerate(ends.high_watermarks)]

@@ -23,7 +23,7 @@ from gateway.mirror.offset_map.topic import LinkMaps
 from gateway.mirror.partition.appender import LANE
 from gateway.mirror.partition.runner import PartitionRunner
 from gateway.mirror.rules.copy_ends import CopyEnds, PartitionEnd, RunningPartitions, whole
-from gateway.mirror.rules.period import period_of
+from gateway.mirror.rules.period import map_key, period_of
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state import link_config
 from gateway.state.link_config import Offsets
@@ -312,6 +312,16 @@ class Engine(PartlyOwned):
             raise ValueError(f"link '{mirror.link}' keeps no offset maps")
         copies = link.source if mirror.is_reverse else self._target.cluster
         return await read_offset_maps(maps, copies, mirror, period_of(mirror, link.record.link_id), kept)
+
+    async def has_offset_map(self, mirror: MirrorRecord) -> bool:
+        """See `OffsetMaps`. One look at the link's map topic, however many partitions there are."""
+        link, maps = self._links.get(mirror.link), self._maps.get(mirror.link)
+        if link is None:
+            raise ValueError(f"link '{mirror.link}' does not run")
+        if maps is None:  # it demands equal offsets
+            return False
+        await maps.catch_up()
+        return any(maps.is_used(map_key(mirror, index)) for index in range(len(mirror.starts)))
 
     def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
         """A Produce of a client was written to the source: `records` from `base_offset` on. For `bypassed`."""

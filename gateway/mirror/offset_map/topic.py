@@ -16,7 +16,15 @@ from typing import Final, NamedTuple
 from gateway.kafka.cluster import BrokerError, Cluster, NetError
 from gateway.kafka.logs.compacted_log import CompactedLog
 from gateway.kafka.rules.topic_configs import INTERNAL
-from gateway.mirror.offset_map.rules.codec import MapFormatError, PartitionKey, Value, decode_key, decode_value
+from gateway.mirror.offset_map.rules.codec import (
+    Chunk,
+    MapFormatError,
+    PartitionKey,
+    ReadTo,
+    Value,
+    decode_key,
+    decode_value,
+)
 from gateway.mirror.offset_map.rules.ledger import Change, OffsetLedger
 from gateway.mirror.offset_map.rules.offset_map import Breakpoint
 from gateway.mirror.partition.log_start import batch_at
@@ -79,6 +87,14 @@ class LinkMaps:
             if self._was_read:
                 ledger.absorb(self._log.position)
         return ledger
+
+    def is_used(self, of: PartitionKey) -> bool:
+        """Something was said of the partition, by what was read so far: its offsets are translated. Nothing is kept of
+        one that nobody has asked for its ledger."""
+        ledger = self._ledgers.get(of)
+        if ledger is not None:
+            return ledger.used
+        return any(isinstance(value, Chunk | ReadTo) for *_, value in self._unclaimed.get(of, ()))
 
     # -- reading ---------------------------------------------------------------------------------------------
 

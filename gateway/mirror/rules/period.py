@@ -40,6 +40,12 @@ class MirrorPeriod:
         return PartitionKey(self.mirror_id, self.number, partition)
 
 
+def map_key(record: MirrorRecord, partition: int) -> PartitionKey:
+    """Of a partition of the present way, in the offset map."""
+    number = period_number(record.failback.epoch, reverse=record.is_reverse)
+    return PartitionKey(record.mirror_id, number, partition)
+
+
 def period_of(record: MirrorRecord, link_id: int) -> MirrorPeriod:
     """The way of a mirror as its record says.
 

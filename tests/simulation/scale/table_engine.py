@@ -151,6 +151,10 @@ class TableEngine:
         """Offsets are equal."""
         return ()
 
+    async def has_offset_map(self, mirror: MirrorRecord) -> bool:
+        """Offsets are equal."""
+        return False
+
     # -- what a gateway asks of its engine beside -------------------------------------------------------------------
 
     def tell_lost(self, events: MirrorEvents) -> None:

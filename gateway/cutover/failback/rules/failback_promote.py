@@ -63,10 +63,13 @@ def stopped(
             raise WrongLength(f"{len(found)} {name} for the {len(record.starts)} partitions of '{record.mirror_topic}'")
     producers = handed_over(record, seen)
     if not record.is_reverse:
+        mode, reason = mode_at(record, ends, copy_ends, "promote")
         return apply(
             MirrorOperation.COMPLETE_PROMOTE,
             record,
             now_ms,
+            mode=mode,
+            mode_reason=reason,
             cutover=replace(
                 record.cutover,
                 at_ms=now_ms,
@@ -80,9 +83,7 @@ def stopped(
             error=MirrorError.NO_ERROR,
             error_message="",
         )
-    mode, reason = record.mode, record.mode_reason
-    if mode is MirrorMode.PRESERVE and tuple(ends) != tuple(copy_ends):
-        mode, reason = MirrorMode.TRANSLATE, "the logs of both clusters ended at different offsets at the failback"
+    mode, reason = mode_at(record, ends, copy_ends, "failback")
     return apply(
         MirrorOperation.COMPLETE_FAILBACK,
         record,
@@ -100,6 +101,14 @@ def stopped(
         error=MirrorError.NO_ERROR,
         error_message="",
     )
+
+
+def mode_at(record: MirrorRecord, ends: Sequence[int], copy_ends: Sequence[int], what: str) -> tuple[MirrorMode, str]:
+    """The mode, and its reason, of the record of a cutover. Equal offsets end at equal offsets: where they do not, the
+    mirror has come to translate, and the record does not say so yet. `what`: the cutover, for people."""
+    if record.mode is MirrorMode.PRESERVE and tuple(ends) != tuple(copy_ends):
+        return MirrorMode.TRANSLATE, f"the logs of both clusters ended at different offsets at the {what}"
+    return record.mode, record.mode_reason
 
 
 def handed_over(record: MirrorRecord, seen: Producers) -> Producers:

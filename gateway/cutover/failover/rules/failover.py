@@ -55,7 +55,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gateway.cutover.failback.rules.failback_promote import Producers, handed_over
+from gateway.cutover.failback.rules.failback_promote import Producers, handed_over, mode_at
 from gateway.cutover.failover.rules.checks import check_invariants, check_step
 from gateway.cutover.failover.rules.snapshot import (
     CopyEnd,
@@ -253,16 +253,20 @@ def failed_over(
         WrongState, WrongLength, ValueError: the record, or one of the lists, does not allow it.
     """
     tables, missing = handed_on(producers, copy)
+    mirrored, copied = tuple(end.mirrored_to for end in copy), tuple(end.copy_end for end in copy)
+    mode, reason = mode_at(record, mirrored, copied, "failover")
     return apply(
         MirrorOperation.FAILOVER,
         record,
         now_ms,
+        mode=mode,
+        mode_reason=reason,
         cutover=MirrorCutover(
             pause_epoch=epoch,
             at_ms=now_ms,
             producers=handed_over(record, tables),
-            stopped_at=tuple(end.mirrored_to for end in copy),
-            stopped_copy_at=tuple(end.copy_end for end in copy),
+            stopped_at=mirrored,
+            stopped_copy_at=copied,
             not_mirrored=left_behind(source.ends, copy),
             source_answered=source.answered,
             retries_unknown=missing,

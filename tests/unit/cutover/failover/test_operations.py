@@ -370,6 +370,24 @@ async def test_a_record_that_others_change_meanwhile_is_read_again(scene: Scene)
     assert conflicts == [S.ACTIVE]
 
 
+async def test_what_nobody_told_of_the_offsets_the_map_does(scene: Scene) -> None:
+    """A job, or a process that is gone, began to translate: the record still says that offsets are equal."""
+    await scene.plane.service.mirrors.pause("l", "orders")
+    scene.plane.source.existing["orders"].ranges = [(0, 130)] * 3
+
+    async def ask(_: MirrorRecord) -> bool:
+        return True
+
+    async def maps(_: MirrorRecord) -> Sequence[OffsetMap]:
+        return [OffsetMap([(0, 0), (50, 40)], end=100, read_to=110) for _ in range(3)]
+
+    scene.plane.parts.maps.ask, scene.plane.parts.maps.read = ask, maps
+    failed_over = await asyncio.wait_for(scene.failover(), 10)
+    assert (failed_over.cutover.stopped_at, failed_over.cutover.stopped_copy_at) == ((110,) * 3, (100,) * 3)
+    assert failed_over.cutover.not_mirrored == (20, 20, 20)
+    assert failed_over.mode is MirrorMode.TRANSLATE
+
+
 async def test_a_position_goes_with_the_end_of_the_copy_that_it_was_told_of(scene: Scene) -> None:
     """The copy has lost records since: what was mirrored once is not there, and is left behind on the source."""
     await scene.plane.store.put(replace(scene.record, mode=MirrorMode.TRANSLATE))

@@ -11,7 +11,21 @@ import pytest
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
-from gateway.mirror.offset_map.rules.codec import Cut, PartitionKey, decode_key, decode_value
+from gateway.mirror.offset_map.rules.codec import (
+    MARK_BASE,
+    READ_TO_BASE,
+    Chunk,
+    Cut,
+    MapKey,
+    Mark,
+    PartitionKey,
+    ReadTo,
+    Value,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
 from gateway.mirror.offset_map.rules.offset_map import Breakpoint
 from gateway.mirror.offset_map.topic import LinkMaps
 from gateway.transport.tasks import Tasks
@@ -61,6 +75,23 @@ def would_answer(fake: FakeCluster, code: int) -> list[Any]:
 
     fake.on(ApiKey.CREATE_TOPICS, answer)
     return asked
+
+
+@pytest.mark.parametrize("asked_before", [True, False])
+async def test_what_was_read_says_whether_offsets_are_translated(maps: LinkMaps, asked_before: bool) -> None:
+    """Of a partition that nobody mirrors here, too; that a log is decided up to somewhere says nothing of it."""
+    keys = [PartitionKey(1, 0, index) for index in range(4)]
+    if asked_before:
+        for key in keys:
+            maps.ledger(key, Breakpoint(0, 0))
+    said: list[tuple[MapKey, Value]] = [
+        (MapKey(keys[0], 10, 7), Chunk.of(5, 1, [(11, 10)])),
+        (MapKey(keys[1], READ_TO_BASE, 0), ReadTo(20, 25)),
+        (MapKey(keys[2], MARK_BASE, 0), Mark(9, 1)),
+    ]
+    for offset, (place, value) in enumerate(said):
+        maps._hand_over(offset, encode_key(place), encode_value(value))
+    assert [maps.is_used(key) for key in keys] == [True, True, False, False]
 
 
 async def test_a_map_that_a_lagging_broker_does_not_know_is_waited_for(fake: FakeCluster, maps: LinkMaps) -> None:

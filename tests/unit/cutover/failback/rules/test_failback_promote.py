@@ -50,6 +50,14 @@ def test_a_pause_is_a_pause():
     assert as_promote(record, {"g": phase_of(record, is_paused=True)})[1] == {"g": WritePhase.PAUSED}
 
 
+@pytest.mark.parametrize("copy_end", [30, 29])
+def test_the_record_of_a_promote_says_translate_where_both_ends_differ(copy_end: int) -> None:
+    """The mirror's news of it may not have come yet."""
+    promoted = stopped(mirror(), [30], [copy_end], ((),), 77)
+    assert promoted.mode is (MirrorMode.PRESERVE if copy_end == 30 else MirrorMode.TRANSLATE)
+    assert bool(promoted.mode_reason) == (copy_end != 30)
+
+
 def test_the_failback_cutover_begins_a_failback_epoch_and_the_mirror_forward_takes_over_at_both_ends():
     home = stopped(mirror(direction=REVERSE, failback_epoch=2, stopped_at=(5,)), [30], [30], ((entry(1, 0, 9),),), 77)
     assert (home.state, home.failback.direction, home.failback.epoch, home.cutover.at_ms) == (

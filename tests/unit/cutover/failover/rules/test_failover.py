@@ -31,7 +31,7 @@ from gateway.cutover.failover.rules.snapshot import (
 )
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.state.mirror_states import WrongState
-from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, ProducerEntry
+from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState, ProducerEntry
 from tests.support.models.failover_model import World, back, forward
 from tests.support.models.search import Violation, explore
 
@@ -214,6 +214,7 @@ def test_the_record_of_the_cutover() -> None:
         (80,),
         (5,),
     )
+    assert record.mode is MirrorMode.TRANSLATE, "both ends differ, whatever the record said before"
     assert record.cutover.retries_unknown == (0,)
     assert not record.cutover.source_answered
     with pytest.raises(ValueError, match="zip"):
