@@ -13,7 +13,7 @@ from gateway.groups.rules.source_gone import SourceSeen
 from gateway.kafka.groups import DEAD
 from gateway.operations.sources import LinkHealth
 from gateway.state.link_config import parse
-from gateway.state.records import GroupRecord, GroupState
+from gateway.state.records import GroupRecord, GroupState, MirrorState
 
 _ASK_S = 5.0
 _WATCH_S = 1.0
@@ -125,7 +125,12 @@ class GroupGatherer:
             failure=progress.failure,
             static=progress.static,
             unmirrored=progress.unmirrored,
+            failed=frozenset(o.topic for o in offsets if self._has_failed(record.link, o.topic)),
             demoted=record.demoted,
             memberless_at=progress.memberless_at,
             watched_since=progress.watched_since if progress.never_joined else None,
         )
+
+    def _has_failed(self, link: str, topic: str) -> bool:
+        mirror = self._store.mirrors.get((link, topic))
+        return mirror is not None and mirror.state is MirrorState.FAILED

@@ -196,7 +196,12 @@ class OffsetsBetween:
         return found
 
     def mirrored(self, offset: SourceOffset, maps: Maps) -> int | None:
-        """How far the topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped."""
+        """How far the topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped.
+
+        None where that is not known, as of a mirror that has FAILED: its copy may not go with the source any more.
+        """
         mirror = self._records.store.mirrors.get((self._link, offset.topic))
+        if mirror is not None and mirror.state is MirrorState.FAILED:
+            return None
         position = self._maps.progress.position(offset.topic, offset.partition)
         return offsets_between.mirrored(mirror, offset.topic, maps, offset.partition, offset.offset, position)

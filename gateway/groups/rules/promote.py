@@ -72,6 +72,7 @@ class GroupSnapshot:
     `force`: even while the source group has members. `static`: instance ids of the members, when all of them are static
     ones. `memberless_at`: when the offsets on the source were last seen to change while the group had no members.
     `watched_since`: of a group that the source knows by its commits alone, when it was first looked at; else None.
+    `failed`: topics with such offsets whose mirrors have FAILED.
     `demoted`: it was sent back, and nobody has come to the source since. `unmirrored`: topics that a streams group
     (KIP-1071) makes for itself, and that are not mirrored: its coordinator on the target would make them anew.
     """
@@ -97,6 +98,7 @@ class GroupSnapshot:
     failure: str = ""
     static: tuple[str, ...] = ()
     unmirrored: tuple[str, ...] = ()
+    failed: frozenset[str] = frozenset()
     demoted: bool = False
     memberless_at: float | None = None
     watched_since: float | None = None
@@ -219,6 +221,8 @@ def _carry_over(snapshot: GroupSnapshot) -> GroupStep:
     if snapshot.members_at <= snapshot.offsets_at:
         return GroupStep(GroupStepKind.CHECK_MEMBERS)
     for offset in snapshot.offsets:
+        if offset.topic in snapshot.failed:
+            return GroupStep(GroupStepKind.WAIT, _failed(offset.topic))
         key = (offset.topic, offset.partition)
         mirrored = snapshot.mirrored.get(key)
         needed = min(offset.offset, snapshot.ends.get(key, offset.offset))
@@ -236,6 +240,13 @@ def _carry_over(snapshot: GroupSnapshot) -> GroupStep:
             where = f"{one.topic}-{one.partition}"
             return _give_up(snapshot, f"the target holds {held} for {where}, committed was {one.target_offset}")
     return GroupStep(GroupStepKind.MARK_PROMOTED)
+
+
+def _failed(topic: str) -> str:
+    return (
+        f"mirror topic '{topic}' has FAILED, so its copy may not go with the source: repair it, or fail it over; "
+        "`mirror describe` says why"
+    )
 
 
 def same_on_source(one: Sequence[SourceOffset], other: Sequence[SourceOffset]) -> bool:

@@ -16,7 +16,7 @@ from gateway.groups import promote as promote_group
 from gateway.kafka.commits import Committed
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.fleet_wide import OnlyHere
-from gateway.state.records import CarriedOffset, GroupKind, GroupRecord, GroupState
+from gateway.state.records import CarriedOffset, GroupKind, GroupRecord, GroupState, MirrorState
 from gateway.state.store import StoreError, StoreUncertain
 from gateway.state.topic import Change
 from protocol.apis import ApiKey
@@ -205,6 +205,17 @@ async def test_waits_for_the_mirror(scene: GroupScene) -> None:
     await wait_until_async(lambda: "has come to 100" in scene.promoter.waits_for("l", "g"), 5, what="the reason")
     assert not scene.offsets.commits
     scene.plane.progress.advance("orders", 0, 150)
+    assert (await run).state is GroupState.PROMOTED
+
+
+async def test_waits_for_a_mirror_that_has_failed(scene: GroupScene) -> None:
+    scene.offsets.source_holds = {KEY: (50, "")}
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.by_hand(replace(mirror, state=MirrorState.FAILED))
+    run = asyncio.create_task(scene.promoter.promote("l", "g"))
+    await wait_until_async(lambda: "has FAILED" in scene.promoter.waits_for("l", "g"), 5, what="the reason")
+    assert not scene.offsets.commits
+    await scene.plane.by_hand(mirror)
     assert (await run).state is GroupState.PROMOTED
 
 

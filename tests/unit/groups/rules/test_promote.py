@@ -152,6 +152,16 @@ def test_it_waits_for_the_mirror() -> None:
     assert model.read_on_target_from == 10
 
 
+def test_it_waits_for_a_mirror_that_has_failed() -> None:
+    """However far that has come: its copy may be another topic by now, or hold other records."""
+    model = Model(state=GroupState.PENDING_PROMOTED, mirrored=10, offsets=10, offsets_at=1.0)
+    assert next_step(model.snapshot(), LIMITS).kind is GroupStepKind.COMMIT
+    step = next_step(replace(model.snapshot(), failed=frozenset({"orders"})), LIMITS)
+    assert step.kind is GroupStepKind.WAIT
+    assert "mirror topic 'orders' has FAILED" in step.reason
+    assert "repair it, or fail it over" in step.reason
+
+
 def test_an_empty_group_that_nobody_waits_for_is_not_promoted_by_itself() -> None:
     model = Model(mirrored=10, waiting=0)
     model.run()
