@@ -16,7 +16,8 @@ def read_offsets_file(spark: SparkSession, path: str, group: str) -> DataFrame:
     """OFFSETS of `group`; without one, of the groups that the file names, if it does.
 
     Raises:
-        ValueError: a row that is of another group, or has something that is no whole number of 0 or more.
+        ValueError: a row that is of another group, or has something that is no whole number of 0 or more; or more than
+            one row of a partition.
     """
     wanted = StructType(
         [StructField("offset" if field.name == _OFFSET else field.name, field.dataType) for field in OFFSETS]
@@ -27,6 +28,8 @@ def read_offsets_file(spark: SparkSession, path: str, group: str) -> DataFrame:
         _refuse(path, found.where(F.col("group") != group), f"--group {group}, but a row is of another group")
     negative = (F.col(_OFFSET) < 0) | (F.col("partition") < 0)
     _refuse(path, found.where(negative), "a partition or an offset is below 0")
+    several = found.groupBy("group", "topic", "partition").count().where(F.col("count") > 1)
+    _refuse(path, several, "several rows of one partition for one group; keep the right one")
     return found
 
 

@@ -29,6 +29,10 @@ def test_of_the_group_that_is_named(spark: SparkSession, tmp_path: Path) -> None
         ("topic,partition,offset\nt,zero,12\n", "a row lacks a value, or has one of another type"),
         ("topic,partition,offset\nt,0,99999999999999999999\n", "a row lacks a value, or has one of another type"),
         ("topic,partition,offset\nt,0,-3\n", "a partition or an offset is below 0"),
+        (
+            "group,topic,partition,offset\ng,t,0,1\ng,t,1,5\ng,t,0,7\n",
+            "several rows of one partition .*'group': 'g', 'topic': 't', 'partition': 0, 'count': 2",
+        ),
     ],
 )
 def test_refused(spark: SparkSession, tmp_path: Path, text: str, said: str) -> None:
