@@ -134,8 +134,13 @@ def _in_the_way(facts: PartitionFacts) -> str:
         return ""
     if facts.partition >= len(record.starts):
         return "the mirror's record has no such partition"
-    return _other_topic("source", facts.source_id, record.source_topic_id) or _other_topic(
-        "target", facts.target_id, record.mirror_topic_id
+    return other_topics(record, facts.source_id, facts.target_id)
+
+
+def other_topics(record: MirrorRecord, source_id: str, target_id: str) -> str:
+    """Which side has another topic than the mirror's; '' where none has, or brokers tell no ids."""
+    return _other_topic("source", source_id, record.source_topic_id) or _other_topic(
+        "target", target_id, record.mirror_topic_id
     )
 
 

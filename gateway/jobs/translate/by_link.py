@@ -12,7 +12,7 @@ from gateway.jobs.kafka import Loop
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.period_maps import PeriodMaps
 from gateway.jobs.topic_ranges import LogRanges, log_ranges
-from gateway.jobs.translate.link_offsets import EXACT, LinkOffsets
+from gateway.jobs.translate.link_offsets import EXACT, LinkOffsets, why_not
 from gateway.jobs.translate.schemas import TRANSLATED
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.topic_partition import TopicPartition
@@ -63,9 +63,20 @@ async def known(
             maps=await maps.read(records, copy_ends),
             target_ends=ends,
             chains={topic: asked_periods.periods(record) for topic, record in records.items()},
+            barred=await _barred(source, target, records),
         )
     finally:
         await maps.close()
+
+
+async def _barred(source: Cluster, target: Cluster, records: dict[str, MirrorRecord]) -> dict[str, str]:
+    here = (await source.refresh(tuple(records))).topics
+    there = (await target.refresh(tuple(record.mirror_topic for record in records.values()))).topics
+    ids = {
+        topic: [found.id_text if found is not None else "" for found in (here.get(topic), there.get(one.mirror_topic))]
+        for topic, one in records.items()
+    }
+    return {topic: why for topic, record in records.items() if (why := why_not(record, *ids[topic]))}
 
 
 def _is_translated(record: MirrorRecord) -> bool:

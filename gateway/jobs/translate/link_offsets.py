@@ -7,15 +7,16 @@ and maps. It is sent to the executors as it is: 8 bytes a breakpoint.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from gateway.jobs.audit.asked import other_topics
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules import translation as offsets_between
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap, TranslationRule
 from gateway.mirror.offset_map.rules.translation import CannotTranslate, PeriodMaps, TranslationMaps
 from gateway.state.per_partition import WrongLength
-from gateway.state.records import MirrorMode, MirrorRecord
+from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
 
 REFUSED: Final = "refused"
 """The rule of an offset that the gateway would not translate; there is no target offset."""
@@ -41,19 +42,21 @@ class LinkOffsets:
         maps: per partition those of `asked_periods.periods(record)`, the present one last; or why they cannot be read.
             Nothing in mode preserve.
         target_ends: log ends on the target. A partition without one is not mirrored.
+        barred: why nothing of a topic is translated (`why_not`); topics without a reason are not in it.
     """
 
     records: Mapping[str, MirrorRecord]
     maps: Mapping[TopicPartition, tuple[OffsetMap, ...] | str]
     target_ends: Mapping[TopicPartition, int]
     chains: Mapping[str, Sequence[MirrorRecord]]
+    barred: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, topic: str, partition: int, source_offset: int) -> Found:
         """Where a group that stands at `source_offset` is to go on."""
         record = self.records.get(topic)
         if record is None or (topic, partition) not in self.target_ends:
             return Found(None, "not_mirrored")
-        known = self.maps.get((topic, partition), ())
+        known = self.barred.get(topic) or self.maps.get((topic, partition), ())
         if isinstance(known, str):
             return Found(None, REFUSED, known)
         try:
@@ -77,6 +80,16 @@ class LinkOffsets:
                 offsets_between.carried(record, maps, partition, mirrored).offset, str(TranslationRule.BEYOND_END)
             )
         return Found(found.offset, str(found.rule))
+
+
+def why_not(record: MirrorRecord, source_id: str, target_id: str) -> str:
+    """Why no offset of a mirror topic is translated; '' when they are. Args: the ids that both topics have now."""
+    if record.state is MirrorState.FAILED:
+        return (
+            f"mirror topic '{record.mirror_topic}' has FAILED, so its copy may not go with the source; `mirror "
+            "describe` says why, and `mirror repair` what can be done"
+        )
+    return other_topics(record, source_id, target_id)
 
 
 class _Only(Sequence[OffsetMap]):

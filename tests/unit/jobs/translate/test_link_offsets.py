@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from gateway.errors import Conflict
 from gateway.jobs.audit.asked_periods import is_live, periods
-from gateway.jobs.translate.link_offsets import REFUSED, Found, LinkOffsets
+from gateway.jobs.translate import by_link
+from gateway.jobs.translate.link_offsets import REFUSED, Found, LinkOffsets, why_not
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap, TranslationRule
 from gateway.mirror.rules.period import period_of
 from gateway.operations.offset_translation import OffsetMaps, OffsetsBetween
@@ -184,3 +185,47 @@ def test_a_map_that_cannot_be_read_and_a_partition_that_is_not_there() -> None:
     assert job.find("t", 0, 1) == (None, REFUSED, "its offset map cannot be read: x")
     assert job.find("t", 1, 1).rule == "not_mirrored"
     assert job.find("u", 0, 1).rule == "not_mirrored"
+
+
+@pytest.mark.parametrize(
+    ("change", "ids", "said"),
+    [
+        ({}, ("s", "t"), ""),
+        ({}, ("", ""), ""),
+        ({}, ("other", "t"), "the topic on the source was created anew: its id is other, the mirror's is s"),
+        ({}, ("s", "other"), "the topic on the target was created anew: its id is other, the mirror's is t"),
+        ({"state": MirrorState.FAILED}, ("s", "t"), "mirror topic 't' has FAILED"),
+    ],
+)
+def test_a_copy_that_may_not_go_with_the_source(change: dict[str, Any], ids: tuple[str, str], said: str) -> None:
+    record, _ = promoted_transactional()
+    live = {"state": MirrorState.ACTIVE, "mode": MirrorMode.PRESERVE, "stopped_at": (), "stopped_copy_at": ()}
+    record = changed(record, source_topic_id="s", mirror_topic_id="t", **{**live, **change})
+    assert why_not(record, *ids).startswith(said)
+    assert bool(why_not(record, *ids)) == bool(said)
+
+
+def test_nothing_is_exact_in_a_topic_that_is_barred() -> None:
+    record, known = promoted_transactional()
+    job = LinkOffsets(
+        records={"t": record}, maps={("t", 0): (known,)}, target_ends={("t", 0): 119}, chains={"t": (record,)},
+        barred={"t": "its mirror has FAILED"},
+    )  # fmt: skip
+    assert job.find("t", 0, 21) == (None, REFUSED, "its mirror has FAILED")
+
+
+async def test_both_topics_are_looked_at() -> None:
+    """Whether they are still those that are mirrored, under the names that each cluster has for them."""
+    record, _ = promoted_transactional()
+    record = changed(record, mirror_topic="west.t", source_topic_id="s", mirror_topic_id="t")
+
+    def having(topic: str, topic_id: str) -> Any:
+        async def refresh(topics: tuple[str, ...]) -> Any:
+            assert topics == (topic,)
+            return SimpleNamespace(topics={topic: SimpleNamespace(id_text=topic_id)})
+
+        return SimpleNamespace(refresh=refresh)
+
+    assert await by_link._barred(having("t", "s"), having("west.t", "t"), {"t": record}) == {}
+    found = await by_link._barred(having("t", "s"), having("west.t", "anew"), {"t": record})
+    assert found == {"t": "the topic on the target was created anew: its id is anew, the mirror's is t"}
