@@ -114,6 +114,31 @@ class LinkPlan:
         )
 
 
+def changed_mirrors(before: LinkPlan, now: LinkPlan) -> list[str]:
+    """What the gateway says of its mirrors that it said otherwise before, a line for each topic; as far as it matters
+    to where an offset is on the other cluster."""
+    known = {record.mirror_topic: record for record in now.records}
+    found = []
+    for record in before.records:
+        later = known.get(record.mirror_topic)
+        if later is None:
+            found.append(f"mirror topic '{record.mirror_topic}' is not mirrored any more")
+        elif _counted_by(record) != _counted_by(later):
+            was, now_is = (f"{one.state}, mode {one.mode}" for one in (record, later))
+            found.append(
+                f"mirror topic '{record.mirror_topic}' was changed meanwhile (it was {was}, and is {now_is}): run the "
+                "job again"
+            )
+    return found
+
+
+def _counted_by(record: MirrorRecord) -> tuple[object, ...]:
+    """What says something of offsets: not that a mirror is paused, or goes on."""
+    ended = record.state if record.state in (MirrorState.STOPPED, MirrorState.FAILED) else None
+    ids = record.mirror_id, record.source_topic_id, record.mirror_topic_id
+    return ended, record.mode, ids, record.starts, record.cutover, record.failback
+
+
 def _same_version(of_gateway: str | None) -> None:
     """Raises ValueError: the gateway is not of this job's version. What both do to a topic must be the same."""
     if of_gateway != VERSION:

@@ -28,7 +28,7 @@ from gateway.cli.jobs.link import Link, MapFile, mirrored, segments_given
 from gateway.cli.jobs.progress import ProgressView
 from gateway.cli.output import table
 from gateway.jobs.inputs import topic_names
-from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.link_plan import LinkPlan, changed_mirrors
 from gateway.jobs.translate.by_link import ByLink
 from gateway.jobs.translate.checkpoint_job import rewrite
 from gateway.jobs.translate.commit import Terms
@@ -64,6 +64,9 @@ def translate_offsets(
     ] = False,
     checkpoint: Annotated[Path | None, typer.Option(help="Checkpoint folder of Spark Structured Streaming.")] = None,
     new_checkpoint: Annotated[Path | None, typer.Option(help="Where to write it, translated.")] = None,
+    query_stopped: Annotated[
+        bool, typer.Option("--query-stopped", help="The checkpoint's query is, though its last batch is not committed.")
+    ] = False,
     commit: Annotated[bool, typer.Option("--commit", help="Commit on the target (never back, groups empty).")] = False,
     inexact: Annotated[
         bool, typer.Option("--inexact", help="Offsets that are not exact too: records are read twice, or skipped.")
@@ -81,6 +84,10 @@ def translate_offsets(
     _check(inputs, link, source, target, offset_map, for_group=not (offsets and commit) or bool(group))
     plan = _plan(topic_names(topic or []), link, source, target, url)
     there = plan.target
+
+    def read_again() -> LinkPlan:
+        return _plan(topic_names(topic or []), link, source, target, url)
+
     with job("translate-offsets", master, py_files, conf) as spark, ProgressView("translating") as view:
         segments = segments_given(spark, offset_map)
         require_same_on_executors(spark)
@@ -96,7 +103,9 @@ def translate_offsets(
                 by_link=by_link,
                 inexact=inexact,
                 source=plan.source,
+                stopped=query_stopped,
                 write=not dry_run,
+                look_again=lambda: changed_mirrors(plan, read_again()),
             )
             _show_checkpoint(rewritten, report, inexact=inexact)
             return
@@ -117,14 +126,14 @@ def translate_offsets(
             )
         if output and not dry_run:
             found.write.mode("errorifexists").parquet(output)
-        terms = Terms(frozenset(name for name, state in plan.groups.items() if state in _ON_TARGET), inexact)
         outcome = run(
             spark,
             found,
             there,
             write=commit and not dry_run,
-            terms=terms,
+            terms=_terms(plan, inexact=inexact),
             read_back=_read_back(plan),
+            look_again=lambda _: _look_again(plan, read_again(), inexact=inexact),
             say=say,
             tell=view.show,
         )
@@ -132,6 +141,15 @@ def translate_offsets(
     _show(outcome.report)
     if outcome.failed:
         raise typer.Exit(REFUSED)
+
+
+def _terms(plan: LinkPlan, *, inexact: bool) -> Terms:
+    return Terms(frozenset(name for name, state in plan.groups.items() if state in _ON_TARGET), inexact)
+
+
+def _look_again(plan: LinkPlan, now: LinkPlan, *, inexact: bool) -> tuple[Terms, list[str]]:
+    """A job takes its time: meanwhile groups were promoted, and topics, or offsets came to differ."""
+    return _terms(now, inexact=inexact), changed_mirrors(plan, now)
 
 
 def _require_rewritable(plan: LinkPlan, new_checkpoint: Path | None, *, dry_run: bool) -> None:
@@ -222,6 +240,8 @@ def _show_checkpoint(found: dict[str, Any], report: Path | None, *, inexact: boo
         say(f"not exact: {where}: {row['rule']} {row['why']}".rstrip())
     done = f", written to {found['new']}" if found["written"] else ", nothing was written"
     say(f"{found['offsets']} offsets in {len(found['files'])} files{done}")
+    if found["runs_again_from"]:
+        say(f"{found['last_batch']} is not committed: Spark runs that batch again, from {found['runs_again_from'][0]}")
     if found["last_batch_not_exact"] and not inexact:
         fail("the query would read records twice, or skip some; --inexact writes the checkpoint even so", REFUSED)
 
@@ -249,7 +269,7 @@ def _show(report: dict[str, Any]) -> None:
     for one in report["not_exact"][: _SHOWN if not report["committed"] else 0]:
         where = f"{one['topic']}-{one['partition']} at {one['source_offset']}"
         say(f"not exact: {one['group']} {where}: {one['rule']} {one['why']}".rstrip())
-    for text in report["other_records"]:
+    for text in (*report["other_records"], *report["changed"]):
         say(f"nothing is committed: {text}")
     for one in report.get("problems", ())[:_SHOWN]:
         say(f"{one['outcome']}: {one['group']} {one['topic']}-{one['partition']} {one['message']}".rstrip())

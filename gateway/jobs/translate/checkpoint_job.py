@@ -25,6 +25,7 @@ from gateway.jobs.translate.spark_checkpoint import (
     QUIET_S,
     BadCheckpoint,
     OffsetsFile,
+    goes_on_from,
     of_topics,
     parse_offsets,
     read_checkpoint,
@@ -99,37 +100,43 @@ def rewrite(
     inexact: bool = False,
     source: Mapping[str, str] | None = None,
     quiet_s: float = QUIET_S,
+    stopped: bool = False,
     write: bool = True,
+    look_again: Callable[[], list[str]] = list,
 ) -> dict[str, Any]:
     """Translate every offset in the folder `old` and write the folder `new` (if `write`); the old one stays.
 
     Args:
-        inexact: write it too when an offset of the last batch is not exact.
+        inexact: write it too when an offset that the query goes on from is not exact.
         source: the cluster that the query reads. A line of the offset log does not say of which cluster it is: with it,
             the topics that this cluster lacks are another one's, and their lines stay as they are.
         quiet_s: for how long the folder must not have been written.
+        stopped: the query is, even if its last batch is not committed.
+        look_again: asked right before it is written: what has changed since it was translated.
 
     Raises:
         BadCheckpoint: no checkpoint, one that cannot be rewritten, or `new` exists.
     """
-    require_no_writer(old, quiet_s)
+    require_no_writer(old, quiet_s, stopped=stopped)
     files = read_checkpoint(old)
     if source:
         files = of_topics(files, existing(source, files))
     logs = target_ranges(target, topics_in(files))
     table = offsets_table(spark, files)
-    last = max((file for file in files if file.path.startswith("offsets/")), key=lambda file: int(file.path[8:])).path
+    begins = goes_on_from(old, files)
     with described(spark, f"lockgate translate-offsets: {len(files)} file(s) of the checkpoint {old}"):
         translated = through(table, logs, as_table(spark, logs), segments, by_link).persist()
         try:
             changed = _changed(files, rendered(translated))
             counts = {row.rule: row["count"] for row in translated.groupBy("rule").count().collect()}
-            not_exact = translated.where((F.col("group") == last) & ~F.col("exact")).limit(_TOLD).collect()
+            not_exact = translated.where(F.col("group").isin(*begins) & ~F.col("exact")).limit(_TOLD).collect()
         finally:
             translated.unpersist()
     written = write and (inexact or not not_exact)
     if written:
-        require_no_writer(old, quiet_s)
+        require_no_writer(old, quiet_s, stopped=stopped)
+        if changes := look_again():
+            raise BadCheckpoint(changes[0])
         write_checkpoint(old, new, changed)
     return {
         "format": "lockgate-checkpoint/1",
@@ -139,7 +146,8 @@ def rewrite(
         "files": [file.path for file in files],
         "offsets": sum(counts.values()),
         "rules": {str(rule): counts.get(str(rule), 0) for rule in RowRule},
-        "last_batch": last,
+        "last_batch": begins[-1],
+        "runs_again_from": list(begins[:-1]),
         "last_batch_not_exact": [row.asDict() for row in not_exact],
     }
 

@@ -25,6 +25,7 @@ from gateway.version import VERSION
 
 FORMAT = "lockgate-translate/1"
 Say = Callable[[str], None]
+LookAgain = Callable[[Terms], tuple[Terms, list[str]]]
 _TASKS_OF_A_SORT = 3
 """Of each core, about: reading, sorting, summing up."""
 _BAD = (Outcome.REFUSED, Outcome.FAILED, Outcome.NOT_MIRRORED, Outcome.NOT_EXACT)
@@ -134,6 +135,7 @@ def run(
     write: bool,
     terms: Terms = PLAIN,
     read_back: Callable[[DataFrame], list[str]] = lambda _: [],
+    look_again: LookAgain = lambda terms: (terms, []),
     say: Say = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> Outcomes:
@@ -141,6 +143,8 @@ def run(
 
     Args:
         read_back: tells of offsets at which the two clusters have different records; then nothing is committed.
+        look_again: asked right before the commit: the terms as they are by then, and what has changed of the mirrors
+            since the translation; then nothing is committed either.
         say: gets a line now and then.
         tell: how far it is.
     """
@@ -169,12 +173,14 @@ def run(
         ):
             report["other_records"] = read_back(translated)
             write = write and not report["other_records"]
+            terms, report["changed"] = look_again(terms) if write else (terms, [])
+            write = write and not report["changed"]
             report["committed"] = write
             failed = _commit(spark, translated, target, terms, report) if write else False
     finally:
         translated.unpersist()
     report["seconds"] = round(time.monotonic() - clock, 3)
-    failed = failed or bool(report["other_records"])
+    failed = failed or bool(report["other_records"] or report["changed"])
     return Outcomes(report=report, failed=failed or (bool(report["not_exact"]) and not terms.inexact))
 
 

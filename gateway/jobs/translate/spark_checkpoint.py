@@ -121,14 +121,43 @@ def of_topics(files: list[OffsetsFile], topics: Collection[str]) -> list[Offsets
     return found
 
 
-def require_no_writer(folder: Path, quiet_s: float = QUIET_S, *, now_s: float | None = None) -> None:
+def goes_on_from(folder: Path, files: Collection[OffsetsFile]) -> tuple[str, ...]:
+    """The files whose offsets a query that is started on the folder reads from, or up to, first.
+
+    A batch that is not committed is run again (`StreamExecution`): from the offsets of the batch before, of the first
+    batch from sources/N/0, up to its own.
+    """
+    batches = sorted(int(Path(file.path).name) for file in files if file.path.startswith(f"{_LOG}/"))
+    last = batches.pop()
+    if _is_committed(folder, last):
+        return (f"{_LOG}/{last}",)
+    if batches:
+        return (f"{_LOG}/{batches[-1]}", f"{_LOG}/{last}")
+    return (*(file.path for file in files if file.path.startswith(f"{_INITIAL}/")), f"{_LOG}/{last}")
+
+
+def _is_committed(folder: Path, batch: int) -> bool:
+    return (folder / _COMMITS / str(batch)).exists()
+
+
+def require_no_writer(
+    folder: Path, quiet_s: float = QUIET_S, *, now_s: float | None = None, stopped: bool = False
+) -> None:
     """Raises BadCheckpoint when a query may run on the folder: its last batch is not committed, or has just been.
 
-    Spark keeps no lock in it, so this is what can be seen.
+    Spark keeps no lock in it, so this is what can be seen. A query between two batches, which waits for its trigger or
+    for records, is not.
 
     Args:
         now_s: seconds since the epoch; the time of day by default.
+        stopped: somebody says that the query is, so that a last batch without a commit is one that was cut off.
     """
+    numbers = [int(path.name) for path in _numbered(folder / _LOG)]
+    if numbers and not stopped and not _is_committed(folder, max(numbers)):
+        raise BadCheckpoint(
+            f"{folder}: its last batch, {max(numbers)}, is not committed, so a query may be running it; stop the "
+            "query, and if it is certainly stopped say so with --query-stopped: Spark will run that batch again"
+        )
     files = [path for name in (_LOG, _COMMITS) if (folder / name).is_dir() for path in (folder / name).iterdir()]
     newest = max((path.stat().st_mtime for path in files), default=0.0)
     age_s = (time.time() if now_s is None else now_s) - newest

@@ -108,6 +108,46 @@ def test_an_offset_without_a_translation(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_batch_that_is_run_again_begins_at_an_exact_offset_too(
+    spark: SparkSession, old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    """It was cut off: its own offsets may be exact, and those that it is read from again are not."""
+    monkeypatch.setattr(checkpoint_job, "target_ranges", lambda *_: there(PARTITIONS))
+    last = 0 if first else BATCHES - 1
+    for batch in range(last + 1, BATCHES):
+        (old / f"offsets/{batch}").unlink()
+    for batch in range(last, BATCHES):
+        (old / f"commits/{batch}").unlink()
+    before = old / ("sources/0/0" if first else f"offsets/{last - 1}")
+    before.write_bytes(before.read_bytes().replace(b'"a":{"0":%d}' % max(0, last - 1), b'"a":{"0":900}'))
+    maps = [(topic, index, 0, 100, 5000 if topic == "b" else 500) for topic, index in there(PARTITIONS)]
+    segments = spark.createDataFrame(maps, SEGMENTS)
+
+    with pytest.raises(BadCheckpoint, match=rf"its last batch, {last}, is not committed"):
+        rewrite(spark, old, tmp_path / "new", {}, lambda _: segments, quiet_s=0)
+    report = rewrite(spark, old, tmp_path / "new", {}, lambda _: segments, quiet_s=0, stopped=True)
+
+    assert (report["written"], report["last_batch"]) == (False, f"offsets/{last}")
+    assert report["runs_again_from"] == [str(before.relative_to(old))]
+    assert [(row["topic"], row["source_offset"]) for row in report["last_batch_not_exact"]] == [("a", 900)]
+    inexact = rewrite(spark, old, tmp_path / "new", {}, lambda _: segments, quiet_s=0, stopped=True, inexact=True)
+    assert inexact["written"]
+
+
+def test_nothing_is_written_when_a_mirror_has_changed_meanwhile(
+    spark: SparkSession, old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_job, "target_ranges", lambda *_: there(PARTITIONS))
+    segments = spark.createDataFrame([(topic, index, 0, 0, 1000) for topic, index in there(PARTITIONS)], SEGMENTS)
+    with pytest.raises(BadCheckpoint, match="was changed meanwhile"):
+        rewrite(
+            spark, old, tmp_path / "new", {}, lambda _: segments, quiet_s=0,
+            look_again=lambda: ["mirror topic 'a' was changed meanwhile"],
+        )  # fmt: skip
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_last_batch_that_is_not_exact_is_not_written(
     spark: SparkSession, old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

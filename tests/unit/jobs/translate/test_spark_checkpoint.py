@@ -4,6 +4,7 @@ import pytest
 
 from gateway.jobs.translate.spark_checkpoint import (
     BadCheckpoint,
+    goes_on_from,
     of_topics,
     parse_offsets,
     read_checkpoint,
@@ -98,8 +99,42 @@ def test_a_line_of_which_the_cluster_has_half(old: Path) -> None:
         of_topics(read_checkpoint(old), {"t"})
 
 
-def test_a_query_that_may_run(old: Path) -> None:
+@pytest.mark.parametrize(
+    ("offsets", "commits", "begins"),
+    [
+        ([0, 10], [0, 10], ("offsets/10",)),
+        ([0, 10], [0], ("offsets/0", "offsets/10")),
+        ([9, 10], [9], ("offsets/9", "offsets/10")),
+        ([0], [], ("sources/0/0", "sources/1/0", "offsets/0")),
+    ],
+)
+def test_a_batch_without_a_commit_is_run_again(
+    tmp_path: Path, offsets: list[int], commits: list[int], begins: tuple[str, ...]
+) -> None:
+    for name in ("offsets", "commits", "sources/0", "sources/1"):
+        (tmp_path / name).mkdir(parents=True)
+    for batch in offsets:
+        (tmp_path / f"offsets/{batch}").write_text(f'v1\n{BATCH}\n{{"t":{{"0":5}}}}\n{{"t":{{"0":6}}}}')
+    for batch in commits:
+        (tmp_path / f"commits/{batch}").write_text("v1\n{}")
+    for source in (0, 1):
+        (tmp_path / f"sources/{source}/0").write_bytes(b'\x00v1\n{"t":{"0":1}}')
+    assert goes_on_from(tmp_path, read_checkpoint(tmp_path)) == begins
+
+
+def test_a_query_whose_batch_takes_long(old: Path) -> None:
+    """Nothing in the folder is written while it runs: the commit that is missing tells."""
     newest = (old / "offsets/10").stat().st_mtime
+    with pytest.raises(BadCheckpoint, match=r"its last batch, 10, is not committed.*say so with --query-stopped"):
+        require_no_writer(old, now_s=newest + 3600)
+    require_no_writer(old, now_s=newest + 3600, stopped=True)
+    with pytest.raises(BadCheckpoint, match="was written 3 s ago"):
+        require_no_writer(old, now_s=newest + 3, stopped=True)
+
+
+def test_a_query_that_may_run(old: Path) -> None:
+    (old / "commits/10").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    newest = (old / "commits/10").stat().st_mtime
     with pytest.raises(BadCheckpoint, match="was written 3 s ago, so a query may run on it"):
         require_no_writer(old, now_s=newest + 3)
     require_no_writer(old, now_s=newest + 60)
