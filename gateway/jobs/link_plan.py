@@ -103,7 +103,13 @@ class LinkPlan:
             source=_client("source", body["source"]["client"], source),
             target=_client("target", body["target"]["client"], target),
             mirrors=tuple(
-                _mirror(mirror, body["link_name"], body.get("skip_deleted", False)) for mirror in body["mirrors"]
+                _mirror(
+                    mirror,
+                    body["link_name"],
+                    skip_deleted=body.get("skip_deleted", False),
+                    equal_offsets=body.get("equal_offsets", False),
+                )
+                for mirror in body["mirrors"]
             ),
             group_prefix=body["group_prefix"],
             records=tuple(_record(mirror, body["link_name"]) for mirror in body["mirrors"]),
@@ -154,7 +160,7 @@ def _client(which: str, told: Mapping[str, str], given: Mapping[str, str]) -> di
     return client
 
 
-def _mirror(body: Mapping[str, Any], link: str, skip_deleted: bool) -> MirrorSpec:
+def _mirror(body: Mapping[str, Any], link: str, *, skip_deleted: bool, equal_offsets: bool) -> MirrorSpec:
     return MirrorSpec(
         source_topic=body["source_topic_name"],
         mirror_topic=body["mirror_topic_name"],
@@ -167,6 +173,7 @@ def _mirror(body: Mapping[str, Any], link: str, skip_deleted: bool) -> MirrorSpe
         implied=tuple((source, target) for source, target in body["implied"]),
         compacted=body["compacted"],
         skip_deleted=skip_deleted,
+        equal_offsets=equal_offsets,
     )
 
 

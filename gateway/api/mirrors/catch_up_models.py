@@ -12,7 +12,7 @@ from gateway.api.models import Body
 from gateway.mirror.rules.period import period_of
 from gateway.operations.secrets.rules.references import shown
 from gateway.state import link_config
-from gateway.state.link_config import OnRecordsDeleted
+from gateway.state.link_config import Offsets, OnRecordsDeleted
 from gateway.state.records import MirrorDirection, MirrorRecord, PartitionStart
 from gateway.topics.catch_up import CatchUp, JobPlan, JobState
 from gateway.version import VERSION
@@ -136,7 +136,8 @@ class PlannedGroup(BaseModel):
 
 class JobPlanData(BaseModel):
     """What a job needs. `group_prefix`: what the mirror groups' names begin with on the target. `version`: of this
-    gateway, whose rules a job must have too. `skip_deleted`: by the link's `mirror.on.records.deleted`. `sources`:
+    gateway, whose rules a job must have too. `skip_deleted`: by the link's `mirror.on.records.deleted`.
+    `equal_offsets`: by its `mirror.offsets`, a mirror fails where offsets would have to differ. `sources`:
     cluster ids by the tag of every link there ever was, which stands in the producer ids of what it has mirrored.
     `schema_ids`: the id map, (source, target), where a mirror writes schema ids anew, and `same_schema_ids` the ids of
     the target that stand for the same schema as a lower one, with that."""
@@ -150,6 +151,7 @@ class JobPlanData(BaseModel):
     groups: list[PlannedGroup]
     version: str
     skip_deleted: bool = False
+    equal_offsets: bool = False
     sources: dict[int, str]
     schema_ids: list[tuple[int, int]] = Field(default_factory=list)
     same_schema_ids: list[tuple[int, int]] = Field(default_factory=list)
@@ -166,6 +168,7 @@ class JobPlanData(BaseModel):
             groups=[PlannedGroup(group=one.group, state=one.state.value) for one in plan.groups],
             version=VERSION,
             skip_deleted=link_config.parse(plan.link.configs).on_records_deleted is OnRecordsDeleted.SKIP,
+            equal_offsets=link_config.parse(plan.link.configs).offsets is Offsets.PRESERVE,
             sources=dict(plan.sources),
             schema_ids=sorted(plan.ids.items()),
             same_schema_ids=sorted(plan.same_ids.items()),

@@ -44,8 +44,8 @@ class Clusters:
             appender.pump()
 
     def maps_of(self, mirror: MirrorSpec) -> LinkMaps | None:
-        """The offset maps that a mirror's are among; None for one of no link, whose offsets must be equal."""
-        if not mirror.link or self.source is None:
+        """The offset maps that a mirror's are among; None for one whose offsets must be equal: of no link, or by it."""
+        if not mirror.link or mirror.equal_offsets or self.source is None:
             return None
         if mirror.link not in self.maps:
             self.maps[mirror.link] = LinkMaps(self.target, mirror.link, self.tasks)

@@ -23,6 +23,7 @@ class MirrorSpec:
         implied: per partition the breakpoint (source, target) that holds without any other.
         compacted: records of the source may vanish while they are copied.
         skip_deleted: go on behind what the source deleted before it was copied, and tell of it.
+        equal_offsets: the link demands them: what cannot be appended at its own offset is not appended.
     """
 
     source_topic: str
@@ -36,6 +37,7 @@ class MirrorSpec:
     implied: tuple[tuple[int, int], ...] = ()
     compacted: bool = False
     skip_deleted: bool = False
+    equal_offsets: bool = False
 
     @property
     def is_translated(self) -> bool:

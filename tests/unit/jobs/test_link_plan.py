@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from gateway.api.mirrors.catch_up_models import JobPlanData, PlannedMirror
-from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.link_plan import LinkPlan, changed_mirrors
+from gateway.jobs.source.clusters import Clusters
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import (
     GroupRecord,
@@ -15,6 +18,7 @@ from gateway.state.records import (
     LinkRecord,
     MirrorMode,
     MirrorRecord,
+    MirrorState,
     PartitionStart,
     Upstream,
 )
@@ -109,3 +113,33 @@ def test_what_the_link_says_of_deleted_records(says: str) -> None:
     )
     (mirror,) = LinkPlan.from_rest(JobPlanData.of(plan).model_dump(mode="json")).mirrors
     assert mirror.skip_deleted is (says == "skip")
+
+
+@pytest.mark.parametrize("says", ["preserve", "auto"])
+def test_what_the_link_says_of_offsets(says: str) -> None:
+    """A job writes no offset map that the engine of such a link would not read."""
+    link = LinkRecord(name="l", link_id=1, source_cluster_id="s", client={}, configs={"mirror.offsets": says})
+    record = history(MirrorMode.PRESERVE, "mirroring").record
+    plan = JobPlan(link=link, target_cluster_id="t", target_client={}, mirrors=(record,))
+    (mirror,) = LinkPlan.from_rest(JobPlanData.of(plan).model_dump(mode="json")).mirrors
+    assert mirror.equal_offsets is (says == "preserve")
+    clusters: Any = SimpleNamespace(source=object(), target=object(), tasks=None, maps={})
+    assert (Clusters.maps_of(clusters, mirror) is None) == (says == "preserve")
+
+
+def test_what_has_changed_since_offsets_were_translated() -> None:
+    record = history(MirrorMode.PRESERVE, "mirroring").record
+    paused = replace(record, state=MirrorState.PAUSED, restore_configs={"a": "b"})
+    assert changed_mirrors(plan_of(record), plan_of(paused)) == []
+
+    for other in (
+        replace(record, mode=MirrorMode.TRANSLATE),
+        replace(record, state=MirrorState.FAILED),
+        replace(record, mirror_topic_id="anew"),
+        changed(record, state=MirrorState.STOPPED, stopped_at=(5,), stopped_copy_at=(5,)),
+    ):
+        (line,) = changed_mirrors(plan_of(record), plan_of(other))
+        assert f"mirror topic '{record.mirror_topic}' was changed meanwhile" in line
+        assert f"and is {other.state}, mode {other.mode}" in line
+    gone = replace(plan_of(record), records=())
+    assert changed_mirrors(plan_of(record), gone) == [f"mirror topic '{record.mirror_topic}' is not mirrored any more"]
