@@ -29,8 +29,9 @@ from gateway.jobs.job_tag import JobTag
 from gateway.jobs.kafka import Loop
 from gateway.jobs.link_map import MapReader, open_maps
 from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.lost_records import Lost, LostBook
 from gateway.jobs.session import refuse_speculation
-from gateway.jobs.source.segments import Lost, Segment, WriteReport, merge
+from gateway.jobs.source.segments import Segment, WriteReport, merge
 from gateway.jobs.source.stream import bytes_per_offset
 from gateway.jobs.spark_progress import described, noted
 from gateway.jobs.versions import require_same_on_executors
@@ -105,12 +106,15 @@ class CatchUp:
         options: CatchUpOptions,
         tell: Tell,
         alive: Callable[[], None] = lambda: None,
+        lost: LostBook | None = None,
     ) -> None:
+        """`lost`: gets what tasks go on without; None when nobody but the report tells of it."""
         self._spark = spark
         self._plan = plan
         self._options = options
         self._tell = tell
         self._alive = alive
+        self._lost = LostBook(is_counted=False) if lost is None else lost
         self._jobs = JobTag(spark, "catch-up")
         self._failures: dict[TopicPartition, tuple[int, str]] = {}
         self._mean = _ASSUMED_BYTES
@@ -143,7 +147,7 @@ class CatchUp:
             topics=sorted(mirror.mirror_topic for mirror in plan.mirrors),
             partitions=sum(len(mirror.starts) for mirror in plan.mirrors),
         )
-        with Loop() as self._loop, attempts_of(self._spark) as self._attempts:
+        with Loop() as self._loop, attempts_of(self._spark, self._lost.add) as self._attempts:
             ends = self._begin()
             before = None
             while self._goes_on(ends, before, report):
@@ -153,6 +157,7 @@ class CatchUp:
                 self._meter.goal(ends)
             report.left_records = sum(one.missing for one in ends.values())
             report.left_bytes = round(self._left(ends))
+            report.lost = self._lost.all
             report.failed = {f"{topic}-{index}": why for (topic, index), (_, why) in sorted(self._failures.items())}
         noted(self._spark, _outcome(report))
         return report
@@ -220,7 +225,6 @@ class CatchUp:
         report.records += done.records
         report.bytes += done.bytes
         report.tasks += done.tasks
-        report.lost = (*report.lost, *done.lost)
         report.segments = merge([*report.segments, *done.segments])
         self._mean = max(1.0, report.bytes / report.records) if report.records else self._mean
         again = {(failure.topic, failure.partition): failure.why for failure in done.failed}

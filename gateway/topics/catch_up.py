@@ -172,7 +172,7 @@ class CatchUps:
         """A job begins, goes on, or ends. It may append once its first report has returned.
 
         Args:
-            lost: by mirror topic, when it ends: what it went on without.
+            lost: by mirror topic: what it goes on without, or went when it ends. It is stored once this has returned.
 
         Raises:
             NotFound: no such link or mirror.
@@ -193,6 +193,8 @@ class CatchUps:
         for topic, progress in topics.items():
             self._running[link, topic] = progress, until
         await asyncio.gather(*(self._begin(link, topic) for topic in news))
+        for topic in topics:
+            await self._note_lost((link, topic), lost.get(topic, ()))
 
     async def expire(self) -> None:
         """Take back the mirrors of jobs that were not heard of in time."""

@@ -197,8 +197,8 @@ class LostData(Body):
 
 
 class ReportCatchUp(Body):
-    """A job's report, to be repeated every few seconds. `by`: what kind of job. `lost`: in its last report, what it
-    went on without, as the link's `mirror.on.records.deleted` says."""
+    """A job's report, to be repeated every few seconds. `by`: what kind of job. `lost`: what it goes on
+    without since the report before, as the link's `mirror.on.records.deleted` says; counted once it is answered."""
 
     by: str
     state: JobState

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +23,7 @@ from gateway.jobs.catch_up_ends import Progress
 from gateway.jobs.catch_up_start import parse_start
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.link_plan import LinkPlan
-from gateway.jobs.source.segments import Lost
+from gateway.jobs.lost_records import Lost
 
 _SHOWN = 20
 _Properties = typer.Option(metavar="FILE", help="Client properties that win over the gateway's; its secrets go here.")
@@ -56,7 +56,7 @@ def catch_up(
         if dry_run:
             _survey(CatchUp(spark, plan, options, lambda _: None).survey())
             return
-        found = _run(spark, plan, options, JobReports(url, link, new_job_id()))
+        found = _run(spark, plan, options, JobReports(url, link, new_job_id(), plan.names))
     write_report(report, {**asdict(found), "bytes_per_s": found.bytes_per_s})
     _show(found)
 
@@ -74,7 +74,6 @@ def _options(throttle: int, tail: int, start: str) -> CatchUpOptions:
 def _run(spark: SparkSession, plan: LinkPlan, options: CatchUpOptions, reports: JobReports) -> CatchUpReport:
     """The job between its first and its last report."""
     state = "failed"
-    lost: list[dict[str, object]] = []
     try:
         reports.begin([mirror.mirror_topic for mirror in plan.mirrors])
         with ProgressView("copying") as view:
@@ -83,25 +82,16 @@ def _run(spark: SparkSession, plan: LinkPlan, options: CatchUpOptions, reports: 
                 view.show(sum(progress.values(), Progress()))
                 reports.progress(progress)
 
-            catching_up = CatchUp(spark, plan, options, tell, reports.heartbeat.check)
+            catching_up = CatchUp(spark, plan, options, tell, reports.heartbeat.check, reports.lost)
             reports.heartbeat.lost = catching_up.cancel
             found = catching_up.run()
         state = "failed" if found.failed else "done"
-        lost = [_lost(one, plan) for one in found.lost]
         return found
     except JobFailed as exc:
+        _show_lost(reports.lost.all)
         fail(str(exc), REFUSED)
     finally:
-        reports.end(state, lost)
-
-
-def _lost(one: Lost, plan: LinkPlan) -> dict[str, object]:
-    return {
-        "mirror_topic_name": plan.names[one.topic],
-        "partition": one.partition,
-        "first": one.first,
-        "following": one.following,
-    }
+        reports.end(state)
 
 
 def _survey(progress: Mapping[str, Progress]) -> None:
@@ -119,15 +109,19 @@ def _show(found: CatchUpReport) -> None:
     )
     if not found.converged:
         typer.echo("producers write about as fast as the job copies: run it with more executors", err=True)
-    for one in found.lost[:_SHOWN]:
-        typer.echo(
-            f"lost: {one.topic}-{one.partition}: source offsets {one.first}..{one.following - 1} were deleted there "
-            "before they were copied; mirror.on.records.deleted says to go on",
-            err=True,
-        )
+    _show_lost(found.lost)
     for name, why in list(found.failed.items())[:_SHOWN]:
         typer.echo(f"not copied: {name}: {why}", err=True)
     if len(found.failed) > _SHOWN:
         typer.echo(f"and {len(found.failed) - _SHOWN} more partitions; --report has them all", err=True)
     if found.failed or not found.converged:
         raise typer.Exit(REFUSED)
+
+
+def _show_lost(lost: Sequence[Lost]) -> None:
+    for one in lost[:_SHOWN]:
+        typer.echo(
+            f"lost: {one.topic}-{one.partition}: source offsets {one.first}..{one.following - 1} were deleted there "
+            "before they were copied; mirror.on.records.deleted says to go on",
+            err=True,
+        )

@@ -16,6 +16,7 @@ from gateway.cli.connection import client
 from gateway.jobs.catch_up_ends import Progress
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.heartbeat import Heartbeat
+from gateway.jobs.lost_records import Lost, LostBook
 
 _HEARTBEAT_TIMEOUT_S: Final = 3.0
 _TIMEOUT_S: Final = 60.0  # the first report waits for the engine's appends in flight
@@ -34,14 +35,18 @@ class JobReports:
 
     Attributes:
         heartbeat: from `begin` to `end`.
+        lost: what the job goes on without. Told with the next heartbeat, and with the last report.
     """
 
-    def __init__(self, url: str, link: str, job: str, *, by: str = "spark") -> None:
+    def __init__(self, url: str, link: str, job: str, names: Mapping[str, str], *, by: str = "spark") -> None:
+        """`names`: of the mirror topics, by source topic."""
         self._client = client(url)
         self._path = f"/v3/links/{segment(link)}/catch-up/{segment(job)}"
+        self._names = names
         self._by = by
         self._progress: Mapping[str, Progress] = {}
         self.heartbeat = Heartbeat(self._heartbeat)
+        self.lost = LostBook()
 
     def begin(self, topics: list[str]) -> None:
         """Before anything is appended. Raises JobFailed when the gateway refuses, or is out of reach."""
@@ -55,17 +60,15 @@ class JobReports:
         self.heartbeat.check()
 
     def _heartbeat(self) -> bool:
-        return self._put("running", self._progress, must=False, timeout_s=_HEARTBEAT_TIMEOUT_S)
+        return self.lost.tell(
+            lambda lost: self._put("running", self._progress, lost, must=False, timeout_s=_HEARTBEAT_TIMEOUT_S)
+        )
 
-    def end(self, state: str, lost: Sequence[Mapping[str, object]] = ()) -> None:
-        """`done` or `failed`: the engine goes on. Never raises: without it the gateway notices by itself.
-
-        Args:
-            lost: what the job went on without (`control.rest.catch_up_models.LostData`).
-        """
+    def end(self, state: str) -> None:
+        """`done` or `failed`: the engine goes on. Never raises: without it the gateway notices by itself."""
         self.heartbeat.stop()
         try:
-            self._put(state, {}, lost, must=False)
+            self.lost.tell(lambda lost: self._put(state, {}, lost, must=False))
         except JobFailed:
             return
         finally:
@@ -75,14 +78,14 @@ class JobReports:
         self,
         state: str,
         topics: Mapping[str, Progress],
-        lost: Sequence[Mapping[str, object]] = (),
+        lost: Sequence[Lost] = (),
         *,
         must: bool = True,
         timeout_s: float = _TIMEOUT_S,
     ) -> bool:
         """True when the gateway has taken it."""
         shown = [{"mirror_topic_name": name, **asdict(one), "eta_s": one.eta_s} for name, one in topics.items()]
-        body = {"by": self._by, "state": state, "topics": shown, "lost": list(lost)}
+        body = {"by": self._by, "state": state, "topics": shown, "lost": list(map(self._told, lost))}
         try:
             answer = self._client.put(self._path, json=body, timeout=timeout_s)
         except httpx.TransportError as exc:
@@ -92,6 +95,15 @@ class JobReports:
         if answer.is_client_error or (must and answer.is_error):
             raise JobFailed(f"the gateway refuses: {_message(answer)}")
         return answer.is_success
+
+    def _told(self, lost: Lost) -> dict[str, object]:
+        """As `gateway.api.mirrors.catch_up_models.LostData`."""
+        return {
+            "mirror_topic_name": self._names[lost.topic],
+            "partition": lost.partition,
+            "first": lost.first,
+            "following": lost.following,
+        }
 
 
 def _message(answer: httpx.Response) -> str:

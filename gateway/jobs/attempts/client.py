@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from gateway.fleet.rules.leases import WriteLease
 from gateway.jobs.attempts.book import LEASE_S
-from gateway.jobs.attempts.wire import ENDED, FENCED, HEARTBEAT, LIMIT, MAY, Address, Hello
+from gateway.jobs.attempts.wire import ENDED, FENCED, HEARTBEAT, LIMIT, MAY, TOLD, Address, Hello, lost_line
+from gateway.jobs.lost_records import Lost
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.transport.host import boot_clock
 
@@ -38,11 +40,22 @@ class Attempt:
         self._lease = WriteLease(lease_s)
         self._fenced = False
         self._asked: list[float] = []
+        self._writer: asyncio.StreamWriter | None = None
+        self._telling: deque[Callable[[], None]] = deque()  # what to call when it is told, in the order of the lines
         self.renewed: Callable[[], None] = lambda: None  # called when `may_append` may have become true
 
     def may_append(self) -> bool:
         """Asked before each request to the target."""
         return not self._fenced and self._lease.valid(self._clock())
+
+    def tell_lost(self, lost: Lost, told: Callable[[], None]) -> None:
+        """Tell the driver what this attempt goes on without; `told` is called when that is counted. A `TellLost`.
+
+        Never for one that may not append any more: it must not write where it would have gone on.
+        """
+        if self._writer is not None and not self._fenced:
+            self._telling.append(told)
+            self._writer.write(lost_line(lost))
 
     async def guard(self, keys: Sequence[TopicPartition], work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Do the work once no other attempt can append to these partitions, and only as long as this one may.
@@ -59,6 +72,7 @@ class Attempt:
                 f"the driver cannot be reached at {where} ({exc}): tasks need that connection to copy; set "
                 "spark.driver.host, or spark.lockgate.attempts.port and open it"
             ) from None
+        self._writer = writer
         try:
             hello = Hello(token=self._address.token, attempt=self._attempt, keys=tuple(keys))
             writer.write(hello.line())
@@ -99,9 +113,12 @@ class Attempt:
 
     async def _hear(self, reader: asyncio.StreamReader) -> str:
         """Until this attempt must stop; returns why."""
-        while (line := await _line(reader)) == MAY:
-            self._lease.renewed(self._asked.pop(0))
-            self.renewed()
+        while (line := await _line(reader)) in (MAY, TOLD):
+            if line == TOLD:
+                self._telling.popleft()()
+            else:
+                self._lease.renewed(self._asked.pop(0))
+                self.renewed()
         return _why(line)
 
 

@@ -8,13 +8,15 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final
 
 from pyspark.sql import SparkSession
 
 from gateway.jobs.attempts.book import LEASE_S, AttemptBook
-from gateway.jobs.attempts.wire import ENDED, FENCED, HEARTBEAT, LIMIT, MAY, Address, Hello
+from gateway.jobs.attempts.wire import ENDED, FENCED, HEARTBEAT, LIMIT, LOST, MAY, TOLD, Address, Hello, parse_lost
+from gateway.jobs.lost_records import TellLost, told_at_once
 from gateway.transport.host import boot_clock
 
 PORT: Final = "spark.lockgate.attempts.port"
@@ -30,6 +32,7 @@ class AttemptServer:
 
     bind: the address to listen on. host: the name under which executors reach this machine.
     port: 0 for any.
+    tell_lost: told of what attempts go on without; the attempt hears when that is counted.
     """
 
     def __init__(
@@ -40,7 +43,9 @@ class AttemptServer:
         *,
         lease_s: float = LEASE_S,
         clock: Callable[[], float] = boot_clock,
+        tell_lost: TellLost = told_at_once,
     ) -> None:
+        self._tell_lost = tell_lost
         self._bind = bind
         self._host = host
         self._port = port
@@ -141,6 +146,8 @@ class AttemptServer:
         while (line := await reader.readline()) and line != ENDED:
             if line == HEARTBEAT:
                 self._answer(attempt, writer)
+            elif line.startswith(LOST):
+                self._tell_lost(parse_lost(line), partial(self._told, writer))
 
     def _answer(self, attempt: int, writer: asyncio.StreamWriter) -> None:
         if self._book.holds(attempt):
@@ -149,6 +156,11 @@ class AttemptServer:
         else:
             writer.write(FENCED)
 
+    def _told(self, writer: asyncio.StreamWriter) -> None:
+        """From any thread."""
+        with suppress(RuntimeError):  # the loop is closed: the driver has ended, and its attempts with it
+            self._loop.call_soon_threadsafe(writer.write, TOLD)
+
     async def _ended(self, attempt: int) -> None:
         self._book.ended(attempt)
         async with self._changed:
@@ -156,8 +168,11 @@ class AttemptServer:
 
 
 @contextmanager
-def attempts_of(spark: SparkSession) -> Iterator[AttemptServer]:
+def attempts_of(spark: SparkSession, tell_lost: TellLost = told_at_once) -> Iterator[AttemptServer]:
     """Listen on the driver, where its executors reach it, during the block.
+
+    Args:
+        tell_lost: see `AttemptServer`.
 
     Raises:
         ValueError: it cannot listen there.
@@ -168,7 +183,7 @@ def attempts_of(spark: SparkSession) -> Iterator[AttemptServer]:
     port = conf.get(PORT, "0") or "0"
     if not port.isdecimal() or int(port) > _LAST_PORT:
         raise ValueError(f"{PORT}: {port!r} is no port: give one from 1 to {_LAST_PORT}, or 0 for any")
-    server = AttemptServer(bind, host, int(port))
+    server = AttemptServer(bind, host, int(port), tell_lost=tell_lost)
     try:
         server.start()
     except OSError as exc:

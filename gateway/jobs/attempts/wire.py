@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.jobs.lost_records import Lost
 from gateway.kafka.topic_partition import TopicPartition
 
 MAY: Final = b"may\n"
@@ -18,6 +19,12 @@ FENCED: Final = b"fenced\n"
 HEARTBEAT: Final = b"beat\n"
 ENDED: Final = b"ended\n"
 """The attempt: it appends no more."""
+
+LOST: Final = b"lost "
+"""The attempt: how each line begins that tells what it goes on without (`gateway.jobs.lost_records`)."""
+
+TOLD: Final = b"told\n"
+"""The driver: the next one of those lines, in their order, has come to where it is counted."""
 
 LIMIT: Final = 16 * 1024 * 1024
 """Bytes of a line, at most."""
@@ -63,3 +70,18 @@ class Hello:
             return cls(token=str(value["token"]), attempt=int(value["attempt"]), keys=tuple(keys))
         except (TypeError, KeyError, ValueError) as exc:
             raise ValueError(f"not the first line of an attempt: {exc}") from None
+
+
+def lost_line(lost: Lost) -> bytes:
+    """As sent."""
+    return LOST + json.dumps([lost.topic, lost.partition, lost.first, lost.following]).encode() + b"\n"
+
+
+def parse_lost(line: bytes) -> Lost:
+    """As received. Raises ValueError when it is none."""
+    try:
+        topic, *numbers = json.loads(line.removeprefix(LOST))
+        partition, first, following = map(int, numbers)
+    except (TypeError, ValueError) as exc:
+        raise ValueError(f"not what an attempt goes on without: {exc}") from None
+    return Lost(str(topic), partition, first, following)

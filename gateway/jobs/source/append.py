@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from gateway.jobs.lost_records import Lost
+from gateway.jobs.source.behind_losses import BehindLosses
 from gateway.jobs.source.clusters import AppendFailed, Clusters
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.segments import Segment
@@ -44,6 +46,9 @@ class PartitionAppend:
 
     Args:
         first: base offset of the first batch to come, for when there is no source to ask.
+
+    Attributes:
+        lost: what the source deleted before it was copied, so far.
     """
 
     def __init__(
@@ -62,12 +67,10 @@ class PartitionAppend:
         self._woken: asyncio.Future[None] | None = None
         self._failure: tuple[MirrorError, str] | None = None
         self._source_end = -1
-        self.lost: list[
-            tuple[int, int]
-        ] = []  # source offsets that were deleted there: the first, the one after the last
+        self.lost: list[Lost] = []
         self._skips = mirror.skip_deleted
         maps = clusters.maps_of(mirror)
-        offsets = None if maps is None else self._topic_maps(maps)
+        self._offsets = None if maps is None else BehindLosses(self._topic_maps(maps), clusters.tell_lost)
         self.runner = PartitionRunner(
             (mirror.mirror_topic, partition),
             mirror.source_topic,
@@ -83,7 +86,7 @@ class PartitionAppend:
             self,
             clock=time.monotonic,
             wall_ms=_wall_ms,
-            offsets=offsets,
+            offsets=self._offsets,
         )
 
     def _topic_maps(self, maps: LinkMaps) -> TopicOffsetMaps:
@@ -306,8 +309,11 @@ class PartitionAppend:
         self._fail(error, message)
 
     def records_lost(self, runner: PartitionRunner, first: int, following: int) -> None:
-        """The link says to go on; it is told at the end."""
-        self.lost.append((first, following))
+        """The link says to go on, once it is told."""
+        lost = Lost(runner.source_topic, runner.partition, first, following)
+        self.lost.append(lost)
+        if self._offsets is not None:
+            self._offsets.lost(runner, lost)
 
     def touched(self, runner: PartitionRunner) -> None:
         """Nothing is measured in a job."""

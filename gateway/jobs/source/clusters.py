@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.jobs.lost_records import TellLost, told_at_once
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.kafka.cluster import Cluster
 from gateway.mirror.offset_map.topic import LinkMaps
@@ -20,7 +21,8 @@ class AppendFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class Clusters:
     """What the partitions of one task share. `source` is None when the batches do not come from a cluster. `maps`: by
-    link, the offset maps of its mirrors. `may_append`: asked before each request that appends."""
+    link, the offset maps of its mirrors. `may_append`: asked before each request that appends. `tell_lost`: told of
+    what the source deleted before it was copied."""
 
     target: Cluster
     source: Cluster | None
@@ -30,13 +32,21 @@ class Clusters:
     appenders: dict[int, Appender]
     maps: dict[str, LinkMaps]
     may_append: Callable[[], bool]
+    tell_lost: TellLost = told_at_once
 
     @classmethod
-    def of(cls, target: Cluster, source: Cluster | None, may_append: Callable[[], bool] = lambda: True) -> Clusters:
+    def of(
+        cls,
+        target: Cluster,
+        source: Cluster | None,
+        may_append: Callable[[], bool] = lambda: True,
+        tell_lost: TellLost = told_at_once,
+    ) -> Clusters:
         """Around connected clusters."""
         tasks = Tasks()
         source_logs = None if source is None else LogReader(source, tasks, tails=False)
-        return cls(target, source, LogReader(target, tasks, tails=True), source_logs, tasks, {}, {}, may_append)
+        target_logs = LogReader(target, tasks, tails=True)
+        return cls(target, source, target_logs, source_logs, tasks, {}, {}, may_append, tell_lost)
 
     def pump(self) -> None:
         """Send what can be sent, now that it may be."""

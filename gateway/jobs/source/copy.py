@@ -11,11 +11,12 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from gateway.jobs.lost_records import Lost
 from gateway.jobs.source.append import PartitionAppend
 from gateway.jobs.source.clusters import AppendFailed, Clusters
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.ranges import OffsetRange
-from gateway.jobs.source.segments import Failure, Lost, Segment, Written
+from gateway.jobs.source.segments import Failure, Segment, Written
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import BrokerError, NetError
 from gateway.kafka.logs.range_reader import FETCH_BYTES, Chunk, RangeReader
@@ -51,24 +52,24 @@ class RangeCopy:
         try:
             return await self._one(mirror, wanted)
         except _FAILURES as exc:
-            why = str(exc) or type(exc).__name__
-            return Written(failed=(Failure(wanted.topic, wanted.partition, why),))
+            return _failed(wanted, exc)
 
     async def _one(self, mirror: MirrorSpec, wanted: OffsetRange) -> Written:
         async with self._slots:
             append = PartitionAppend(mirror, wanted.partition, wanted.start, self._clusters)
-            await append.begin()
-            first = append.position
             try:
+                await append.begin()
+                first = append.position
                 if append.has_map:
                     await self._follow(append, wanted)
                 else:
                     await self._copy(append, wanted)
+            except _FAILURES as exc:
+                return _failed(wanted, exc, append.lost)
             finally:
                 append.close()
         segments = append.segments(first) if append.translates else (_equal(mirror, wanted),)
-        lost = tuple(Lost(wanted.topic, wanted.partition, *offsets) for offsets in append.lost)
-        return Written(segments, append.records, append.bytes, lost=lost)
+        return Written(segments, append.records, append.bytes, lost=tuple(append.lost))
 
     async def _copy(self, append: PartitionAppend, wanted: OffsetRange) -> None:
         # Where this attempt begins: with the last batch that the target has, to hold it against the source's.
@@ -127,6 +128,12 @@ class RangeCopy:
         wait_s = self._throttle.wait_s(time.monotonic())
         if wait_s:
             await asyncio.sleep(wait_s)
+
+
+def _failed(wanted: OffsetRange, error: Exception, lost: Sequence[Lost] = ()) -> Written:
+    """`lost`: what it went on without before it failed."""
+    why = str(error) or type(error).__name__
+    return Written(failed=(Failure(wanted.topic, wanted.partition, why),), lost=tuple(lost))
 
 
 def _equal(mirror: MirrorSpec, wanted: OffsetRange) -> Segment:

@@ -10,6 +10,8 @@ from typing import Protocol
 
 from pyspark.sql.datasource import WriterCommitMessage
 
+from gateway.jobs.lost_records import Lost
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -34,22 +36,13 @@ class Failure:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """Source offsets `first` to `following` - 1, deleted there before they were copied; the link says to go on."""
-
-    topic: str
-    partition: int
-    first: int
-    following: int
-
-
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
     """What one task did.
 
     `records`, `bytes`: what it saw the target acknowledge; what was there already, from another attempt or appender,
-    is in the segments alone. `failed`: what of its ranges could not be copied; the others were.
+    is in the segments alone. `failed`: what of its ranges could not be copied; the others were. `lost`: what it went on
+    without, in those that failed too.
     """
 
     segments: tuple[Segment, ...] = ()

@@ -117,7 +117,7 @@ class WriteTask:
             async def make() -> Clusters:
                 if attempt is None:
                     return Clusters.of(target, source)
-                return Clusters.of(target, source, attempt.may_append)
+                return Clusters.of(target, source, attempt.may_append, attempt.tell_lost)
 
             self._clusters = loop.run(make())
             loop.on_close(self._clusters.tasks.close)

@@ -17,7 +17,9 @@ from gateway.jobs.catch_up_round import share_of, tasks_for
 from gateway.jobs.catch_up_watch import Watch
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.lost_records import Lost
 from gateway.jobs.session import refuse_speculation
+from gateway.jobs.source import copy as copy_module
 from gateway.jobs.source.clusters import AppendFailed
 from gateway.jobs.source.copy import RangeCopy
 from gateway.jobs.source.ranges import OffsetRange
@@ -58,6 +60,31 @@ async def test_one_bad_partition_does_not_end_the_others(monkeypatch: pytest.Mon
         Failure("t", 1, "t-1 at target offset 5: TARGET_DIVERGED"),
         Failure("t", 2, "no leader"),
     ]
+
+
+async def test_what_was_lost_before_a_failure_is_told_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        """Goes on behind what was deleted, and then the target takes nothing any more."""
+
+        has_map, position = True, 100
+
+        def __init__(self, mirror: Any, partition: int, *_: Any) -> None:
+            self.lost = [Lost("t", partition, 100, 200)]
+
+        async def begin(self) -> None:
+            pass
+
+        def close(self) -> None:
+            pass
+
+    async def follow(self: RangeCopy, append: Any, wanted: OffsetRange) -> None:
+        raise AppendFailed("no progress for 120 s")
+
+    monkeypatch.setattr(copy_module, "PartitionAppend", Failing)
+    monkeypatch.setattr(RangeCopy, "_follow", follow)
+    mirror: Any = SimpleNamespace()
+    (done,) = await RangeCopy(None, None, Throttle(0, 0.0)).run([(mirror, OffsetRange("t", 0, 0, 900))])  # type: ignore[arg-type]
+    assert done == Written(failed=(Failure("t", 0, "no progress for 120 s"),), lost=(Lost("t", 0, 100, 200),))
 
 
 def test_failures_are_in_the_report_that_is_saved(tmp_path: Any) -> None:

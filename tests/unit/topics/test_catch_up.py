@@ -159,3 +159,14 @@ async def test_what_a_job_went_on_without_is_counted(plane):
     await plane.service.catch_ups.report("l", "job-1", JobState.DONE, {}, lost)
     record = plane.store.mirrors["l", "orders"]
     assert [one.count for one in record.lost] == [100, *[0] * (len(record.starts) - 1)]
+
+
+async def test_what_a_job_goes_on_without_is_counted_while_it_runs(plane):
+    """A job that is killed sends no last report."""
+    await plane.with_mirror()
+    for _ in range(2):
+        await plane.service.catch_ups.report(
+            "l", "job-1", JobState.RUNNING, {"orders": progress()}, {"orders": [(0, 100, 200)]}
+        )
+    assert plane.store.mirrors["l", "orders"].lost[0].count == 100
+    assert plane.service.catch_ups.of("l", "orders") is not None

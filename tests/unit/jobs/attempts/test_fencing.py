@@ -6,12 +6,15 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from gateway.jobs.attempts.client import Attempt, AttemptFenced
 from gateway.jobs.attempts.server import AttemptServer
-from gateway.jobs.attempts.wire import MAY, Hello
+from gateway.jobs.attempts.wire import MAY, Hello, lost_line
+from gateway.jobs.lost_records import Lost, LostBook
+from tests.support.waiting import wait_until_async
 
 KEYS = [("orders", 0)]
 
@@ -154,3 +157,45 @@ async def test_a_driver_out_of_reach_is_told_with_the_remedy(server: AttemptServ
         AttemptFenced, match=r"the driver cannot be reached at 127\.0\.0\.1:.*spark\.lockgate\.attempts"
     ):
         await Attempt(address, 1).guard(KEYS, asyncio.Event().wait)
+
+
+async def test_what_an_attempt_goes_on_without_is_told_before_it_hears_so() -> None:
+    """Of one that is waited for; meanwhile it may append."""
+    book = LostBook()
+    server = AttemptServer("127.0.0.1", "127.0.0.1", tell_lost=book.add)
+    await asyncio.to_thread(server.start)
+    attempt = Attempt(server.address, 1)
+    lost = [Lost("orders", 0, 100, 200), Lost("käse", 1, 5, 6)]
+    heard: list[Lost] = []
+    all_heard, renewed = asyncio.Event(), asyncio.Event()
+
+    def told(one: Lost) -> None:
+        heard.append(one)
+        if heard == lost:
+            all_heard.set()
+
+    async def run() -> None:
+        for one in lost:
+            attempt.tell_lost(one, partial(told, one))
+        attempt.renewed = renewed.set
+        await all_heard.wait()
+
+    async with asyncio.timeout(30):
+        task = asyncio.create_task(attempt.guard(KEYS, run), name="1")
+        await wait_until_async(lambda: len(book.all) == len(lost), 10)
+        await renewed.wait()
+        assert heard == []
+        assert await asyncio.to_thread(book.tell, lambda said: list(said) == lost)
+        await task
+    await asyncio.to_thread(server.close)
+
+
+async def test_an_answer_that_comes_after_the_drivers_end_is_nobodys() -> None:
+    book = LostBook()
+    server = AttemptServer("127.0.0.1", "127.0.0.1", tell_lost=book.add)
+    await asyncio.to_thread(server.start)
+    with frozen(server, 1) as connection:
+        connection.sendall(lost_line(Lost("orders", 0, 1, 2)))
+        await wait_until_async(lambda: bool(book.all), 10)
+        await asyncio.to_thread(server.close)
+        assert book.tell(lambda _: True)

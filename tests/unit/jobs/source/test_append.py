@@ -5,18 +5,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from gateway.jobs.lost_records import Lost, TellLost
 from gateway.jobs.source.append import PartitionAppend
 from gateway.jobs.source.clusters import Clusters
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.offset_map.rules.codec import PartitionKey
+from gateway.mirror.offset_map.rules.ledger import OffsetLedger
+from gateway.mirror.offset_map.rules.offset_map import Breakpoint
 from gateway.mirror.partition.appender import MAX_IN_FLIGHT, Appender
 from gateway.mirror.partition.log_reader import LogBounds
 from gateway.mirror.partition.rules.append_window import MERGED_BYTES
+from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import PartitionStart
 from gateway.transport.tasks import Tasks
@@ -44,7 +50,9 @@ class Target:
     close_reason = ""
 
     def __init__(self) -> None:
-        self.config = SimpleNamespace(reconnect_backoff_s=(0.001, 0.002), request_timeout_s=30.0)
+        self.config = SimpleNamespace(
+            reconnect_backoff_s=(0.001, 0.002), retry_backoff_s=(0.001, 0.002), request_timeout_s=30.0
+        )
         self.rng = lambda: 0.5
         self.on_view: list[Any] = []
         self.requests: list[dict[int, bytes]] = []  # of each partition its batch
@@ -153,3 +161,52 @@ async def test_what_is_merged_is_what_was_read(clusters: Clusters) -> None:
 async def test_it_is_the_engines_appender_one_for_a_broker(clusters: Clusters) -> None:
     await asyncio.gather(*(copy(clusters, partition) for partition in range(PARTITIONS)))
     assert [(node, type(appender)) for node, appender in clusters.appenders.items()] == [(1, Appender)]
+
+
+class Maps:
+    """Of a link. Notes what is written; it is durable at once."""
+
+    def __init__(self) -> None:
+        self.written: list[Any] = []
+
+    def ledger(self, of: PartitionKey, implied: Breakpoint) -> OffsetLedger:
+        return OffsetLedger(of, implied, lambda: 1)
+
+    async def decide(self, *_: object) -> None:
+        """There are no breakpoints yet."""
+
+    def append(self, changes: Sequence[Any], done: Callable[[], None], error: object) -> None:
+        self.written += changes
+        done()
+
+
+class Logs:
+    """Of one cluster."""
+
+    def __init__(self, bounds: LogBounds) -> None:
+        self._bounds = bounds
+
+    def ask(self, partition: TopicPartition, delay_s: float, answer: Callable[[LogBounds], None]) -> None:
+        asyncio.get_running_loop().call_soon(answer, self._bounds)
+
+
+async def test_what_the_source_deleted_is_told_before_the_map_says_that_it_is_passed() -> None:
+    """The next attempt would begin behind it, and know of nothing."""
+    tasks, maps, untold = Tasks(), Maps(), list[tuple[Lost, Callable[[], None]]]()
+    target: Any = Target()
+    target_logs: Any = Logs(LogBounds(0, 100, LogTail(99, 100, MIRROR.producer_id, 99, None)))
+    source_logs: Any = Logs(LogBounds(200, 900, None))
+    source: Any = object()
+    link_maps: Any = {"west": maps}
+    tell: TellLost = lambda lost, told: untold.append((lost, told))  # noqa: E731
+    clusters = Clusters(target, source, target_logs, source_logs, tasks, {}, link_maps, lambda: True, tell)
+    mirror = replace(MIRROR, link="west", mirror_id=2, implied=((0, 0),) * PARTITIONS, skip_deleted=True)
+    append = PartitionAppend(mirror, 0, 0, clusters)
+    await append.begin()
+    assert append.fetch_offset == 200
+    assert [lost for lost, _ in untold] == append.lost == [Lost("t", 0, 100, 200)]
+    assert maps.written == []
+    untold[0][1]()
+    assert len(maps.written) == 1
+    append.close()
+    await tasks.close()

@@ -1,0 +1,67 @@
+"""What a job goes on without is counted once, and never passed before it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from gateway.jobs.errors import JobFailed
+from gateway.jobs.lost_records import Lost, LostBook, each_once
+
+FIRST, SECOND = Lost("t", 0, 100, 200), Lost("t", 1, 5, 9)
+
+
+def test_a_task_is_answered_once_the_gateway_has_heard() -> None:
+    book, answered = LostBook(), list[Lost]()
+    book.add(FIRST, lambda: answered.append(FIRST))
+    assert not book.tell(lambda _: False)
+    assert answered == []
+    said: list[Sequence[Lost]] = []
+
+    def say(lost: Sequence[Lost]) -> bool:
+        said.append(lost)
+        book.add(SECOND, lambda: answered.append(SECOND))  # meanwhile
+        return True
+
+    assert book.tell(say)
+    assert (said, answered) == ([[FIRST]], [FIRST])
+
+
+def test_what_was_heard_is_not_said_again() -> None:
+    book, said = LostBook(), list[list[Lost]]()
+    book.add(FIRST, lambda: None)
+
+    def say(lost: Sequence[Lost]) -> bool:
+        said.append(list(lost))
+        return True
+
+    for _ in range(2):
+        assert book.tell(say)
+    assert said == [[FIRST], []]
+    assert book.all == (FIRST,)
+
+
+def test_what_the_gateway_refuses_stays_untold() -> None:
+    book, answered = LostBook(), list[Lost]()
+    book.add(FIRST, lambda: answered.append(FIRST))
+
+    def refuse(_: Sequence[Lost]) -> bool:
+        raise JobFailed("the gateway refuses")
+
+    with pytest.raises(JobFailed):
+        book.tell(refuse)
+    assert answered == []
+    assert book.tell(lambda lost: list(lost) == [FIRST])
+
+
+def test_without_a_gateway_nobody_is_waited_for() -> None:
+    book, answered = LostBook(is_counted=False), list[Lost]()
+    book.add(FIRST, lambda: answered.append(FIRST))
+    assert answered == [FIRST]
+    assert book.all == (FIRST,)
+
+
+def test_each_offset_is_in_a_report_once() -> None:
+    found = [FIRST, SECOND, Lost("t", 0, 100, 250), Lost("t", 0, 300, 301), FIRST]
+    assert each_once(found) == (Lost("t", 0, 100, 250), Lost("t", 0, 300, 301), SECOND)
