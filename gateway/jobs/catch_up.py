@@ -197,7 +197,8 @@ class CatchUp:
         return ends
 
     def _ends(self) -> AllEnds:
-        return self._loop.run(read_ends(self._source, self._target, list(self._mirrors.values()), self._maps))
+        mirrors, ids = list(self._mirrors.values()), self._plan.topic_ids
+        return self._loop.run(read_ends(self._source, self._target, mirrors, self._maps, ids))
 
     def _left(self, ends: AllEnds) -> float:
         """Bytes, about. Where the source does not tell the sizes of its logs, by what was copied so far."""
@@ -227,10 +228,10 @@ class CatchUp:
         report.tasks += done.tasks
         report.segments = merge([*report.segments, *done.segments])
         self._mean = max(1.0, report.bytes / report.records) if report.records else self._mean
-        again = {(failure.topic, failure.partition): failure.why for failure in done.failed}
+        again = {(one.topic, one.partition): one for one in done.failed}
         self._failures = {
             **{key: one for key, one in self._failures.items() if self._given_up(key)},
-            **{key: (self._failures.get(key, (0, ""))[0] + 1, why) for key, why in again.items()},
+            **{key: (ATTEMPTS if one.final else self._tries(key) + 1, one.why) for key, one in again.items()},
         }
 
     def _description(self, ends: AllEnds, number: int) -> str:
@@ -242,7 +243,10 @@ class CatchUp:
         )
 
     def _given_up(self, key: TopicPartition) -> bool:
-        return self._failures.get(key, (0, ""))[0] >= ATTEMPTS
+        return self._tries(key) >= ATTEMPTS
+
+    def _tries(self, key: TopicPartition) -> int:
+        return self._failures.get(key, (0, ""))[0]
 
     def _watched(self, work: Callable[[], WriteReport]) -> WriteReport:
         """Spark's part, while another thread tells of the progress."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from gateway.jobs.errors import JobFailed
 from gateway.jobs.link_map import MapReader
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.kafka.cluster import Cluster
@@ -32,9 +33,23 @@ AllEnds = dict[TopicPartition, Ends]
 
 
 async def read_ends(
-    source: Cluster, target: Cluster, mirrors: Collection[MirrorSpec], maps: MapReader | None
+    source: Cluster,
+    target: Cluster,
+    mirrors: Collection[MirrorSpec],
+    maps: MapReader | None,
+    ids: tuple[Mapping[str, str], Mapping[str, str]],
 ) -> AllEnds:
-    """Both logs of every partition. Raises as `list_offsets` and `MapReader.positions` do."""
+    """Both logs of every partition.
+
+    Args:
+        ids: of the topics, on the source and on the target, as the gateway knows them.
+
+    Raises:
+        JobFailed: a topic is not the one any more that is mirrored.
+        What `list_offsets` and `MapReader.positions` raise.
+    """
+    await require_same_topics("source", source, ids[0], [mirror.source_topic for mirror in mirrors])
+    await require_same_topics("target", target, ids[1], [mirror.mirror_topic for mirror in mirrors])
     ours = {(mirror.source_topic, index) for mirror in mirrors for index in range(len(mirror.starts))}
     target_ends = await read_target_ends(target, mirrors, maps)
     timeout_s = _timeout_s(len(ours))
@@ -42,6 +57,26 @@ async def read_ends(
     ends = await list_offsets(source, _wanted(ours, LATEST), read_committed=True, timeout_s=timeout_s)
     starts = await list_offsets(source, _wanted(ours, EARLIEST), timeout_s=timeout_s)
     return {key: Ends(starts[key].offset, ends[key].offset, target_ends[key]) for key in sorted(ours)}
+
+
+async def require_same_topics(which: str, cluster: Cluster, ids: Mapping[str, str], topics: Collection[str]) -> None:
+    """Offsets are asked for by name: those of a topic that was created anew would be taken for the other one's.
+
+    Args:
+        ids: by topic, "" where it is not known. One of a cluster that has none is not compared.
+
+    Raises:
+        JobFailed: a topic has another id.
+    """
+    view = await cluster.refresh(topics)
+    for topic in topics:
+        known = view.topics.get(topic)
+        found, before = "" if known is None else known.id_text, ids.get(topic, "")
+        if found and before and found != before:
+            raise JobFailed(
+                f"topic {topic} on the {which} was created anew: its topic id is {found}, the mirror is of {before}; "
+                "once the job has ended, `lockgate mirror describe` names the way out"
+            )
 
 
 async def read_target_ends(

@@ -77,6 +77,12 @@ class LinkPlan:
         }
 
     @property
+    def topic_ids(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Of the mirrors' topics, on the source and on the target, by their names there; "" where there is none."""
+        of_source = {record.source_topic: record.source_topic_id for record in self.records}
+        return of_source, {record.mirror_topic: record.mirror_topic_id for record in self.records}
+
+    @property
     def translated(self) -> tuple[MirrorSpec, ...]:
         """The mirrors whose offsets differ on the two clusters: those that need the offset map."""
         return tuple(mirror for mirror in self.mirrors if mirror.is_translated)

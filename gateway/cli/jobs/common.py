@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from gateway.cli.api import REFUSED, UNREACHABLE, USAGE, fail
 from gateway.cli.properties import read_properties
-from gateway.jobs.errors import reason
+from gateway.jobs.errors import JobFailed, reason
 from gateway.jobs.session import build_session
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import ClusterUnavailable, NetError
@@ -90,6 +90,8 @@ def one_line_errors(refused: int = REFUSED) -> Iterator[None]:
     """Errors of clusters, of input and of tasks as one line on stderr."""
     try:
         yield
+    except JobFailed as exc:
+        fail(str(exc), refused)
     except ClusterUnavailable as exc:
         fail(str(exc), UNREACHABLE)
     except (NetError, ProtocolError) as exc:

@@ -18,7 +18,7 @@ from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.segments import Failure, Segment, Written
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.connection.errors import BrokerError, NetError
+from gateway.kafka.connection.errors import BrokerError, LogTruncated, NetError
 from gateway.kafka.logs.range_reader import FETCH_BYTES, Chunk, RangeReader
 from gateway.mirror.partition.rules.throttle import Throttle
 from protocol.batch.header import OldFormat
@@ -74,7 +74,8 @@ class RangeCopy:
     async def _copy(self, append: PartitionAppend, wanted: OffsetRange) -> None:
         # Where this attempt begins: with the last batch that the target has, to hold it against the source's.
         # What the batches are, the partition's mirror looks at.
-        reader = self._reader(wanted, max(wanted.start, append.position - 1), checked=False)
+        first = max(wanted.start, append.position - 1)
+        reader = self._reader(wanted, first, append.runner.cursor.last_epoch, checked=False)
         while (chunk := await reader.next()) is not None:
             await append.append(chunk.records, chunk.headers[-1].next_offset)
             await self._pace(chunk)
@@ -92,7 +93,7 @@ class RangeCopy:
             at, chunk = append.fetch_offset, None
             if at < wanted.end:
                 if reader is None or reader.position != at:
-                    reader = self._reader(wanted, at)
+                    reader = self._reader(wanted, at, append.runner.cursor.last_epoch)
                 try:
                     chunk = await reader.next()
                 except BrokerError as exc:
@@ -117,10 +118,16 @@ class RangeCopy:
                 f"range ends at {wanted.end}"
             )
 
-    def _reader(self, wanted: OffsetRange, start: int, *, checked: bool = True) -> RangeReader:
-        fetch_bytes = self._throttle.limit(FETCH_BYTES)
+    def _reader(self, wanted: OffsetRange, start: int, last_epoch: int, *, checked: bool = True) -> RangeReader:
         return RangeReader(
-            self._source, wanted.topic, wanted.partition, start, wanted.end, fetch_bytes=fetch_bytes, checked=checked
+            self._source,
+            wanted.topic,
+            wanted.partition,
+            start,
+            wanted.end,
+            fetch_bytes=self._throttle.limit(FETCH_BYTES),
+            checked=checked,
+            last_epoch=last_epoch,
         )
 
     async def _pace(self, chunk: Chunk) -> None:
@@ -133,7 +140,8 @@ class RangeCopy:
 def _failed(wanted: OffsetRange, error: Exception, lost: Sequence[Lost] = ()) -> Written:
     """`lost`: what it went on without before it failed."""
     why = str(error) or type(error).__name__
-    return Written(failed=(Failure(wanted.topic, wanted.partition, why),), lost=tuple(lost))
+    failure = Failure(wanted.topic, wanted.partition, why, final=isinstance(error, LogTruncated))
+    return Written(failed=(failure,), lost=tuple(lost))
 
 
 def _equal(mirror: MirrorSpec, wanted: OffsetRange) -> Segment:

@@ -29,11 +29,15 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A partition of the source that could not be copied, or not to the end; and why, in one line."""
+    """A partition of the source that could not be copied, or not to the end; and why, in one line.
+
+    `final`: it must not be tried again.
+    """
 
     topic: str
     partition: int
     why: str
+    final: bool = False
 
 
 @dataclass(frozen=True)

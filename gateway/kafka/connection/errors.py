@@ -44,6 +44,11 @@ class BrokerError(NetError):
         self.code = code
 
 
+class LogTruncated(NetError):
+    """The log has another history than what was read from it (KIP-595): it was cut, and perhaps written anew since.
+    Trying again does not help."""
+
+
 class PartitionErrors(NetError):
     """Some partitions of a request failed.
 

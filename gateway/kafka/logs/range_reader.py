@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from gateway.kafka.cluster import BrokerError, Cluster, ClusterUnavailable, ConnectionClosed
 from gateway.kafka.connection.connection import Connection
+from gateway.kafka.connection.errors import LogTruncated
 from gateway.kafka.rules.error_codes import FETCH_ACTIONS, FetchAction
 from gateway.transport.backoff import Backoff
 from protocol.apis import ApiKey
@@ -60,6 +61,8 @@ class RangeReader:
         with_last: read the batch that lies across `end` too: for whoever takes records out of batches.
         fetch_bytes: of one fetch; a batch comes whole, however large.
         patience_s: see `PATIENCE_S`.
+        last_epoch: leader epoch of the batch before `start`, -1 when it is unknown. With each fetch the leader is told
+            the epoch of what was read, and says when its log is another one by now (KIP-595). None: it is not told.
         checked: False for whoever looks at each batch, and at its checksum, anyway: a chunk has the header of its last
             batch alone, and may begin with a batch below the position.
 
@@ -80,12 +83,14 @@ class RangeReader:
         fetch_bytes: int = FETCH_BYTES,
         patience_s: float = PATIENCE_S,
         checked: bool = True,
+        last_epoch: int | None = None,
     ) -> None:
         self._cluster = cluster
         self._checked = checked
         self._topic = topic
         self._partition = partition
         self._end = end
+        self._last_epoch = last_epoch
         self._read_committed = read_committed
         self._with_last = with_last
         self._fetch_bytes = fetch_bytes
@@ -100,6 +105,7 @@ class RangeReader:
 
         Raises:
             BrokerError: the partition cannot be read, for example because `position` was deleted (OFFSET_OUT_OF_RANGE).
+            LogTruncated: the log is not the one any more that was read until here.
             ClusterUnavailable: nothing came for `patience_s`; or no batch, although the log goes on.
             OldFormat: records of format v0 or v1.
         """
@@ -175,7 +181,8 @@ class RangeReader:
         if connection is None or connection.closed:
             return
         version = connection.version(ApiKey.FETCH, _BY_NAME)
-        wanted = FetchPartition(self._partition, self.position, self._fetch_bytes)
+        last_epoch = -1 if self._last_epoch is None else self._last_epoch
+        wanted = FetchPartition(self._partition, self.position, self._fetch_bytes, last_epoch=last_epoch)
         body = build_request_body(
             version,
             {self._topic: [wanted]},
@@ -201,7 +208,15 @@ class RangeReader:
                 code, log_start = part.error_code, part.log_start_offset
                 raise BrokerError(code, f"{self._what()}: {error_name(code)} (log start {log_start})")
             return error_name(part.error_code)
+        if part.diverging is not None:
+            epoch, end = part.diverging
+            raise LogTruncated(
+                f"{self._what()}: the log was truncated: leader epoch {epoch} ends at offset {end} there, "
+                f"but records up to {self.position} of epoch {self._last_epoch} were read before"
+            )
         chunk = self._batches(part) if self._checked else self._whole(part)
+        if chunk.headers and self._last_epoch is not None and chunk.headers[-1].next_offset == self.position:
+            self._last_epoch = chunk.headers[-1].partition_leader_epoch
         if not chunk.headers and self.position < self._end:
             readable = part.last_stable_offset if self._read_committed else part.high_watermark
             if len(chunk.bounds) == 1:

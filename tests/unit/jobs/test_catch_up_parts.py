@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.jobs import catch_up_watch
 from gateway.jobs.catch_up import ATTEMPTS, CatchUp, CatchUpOptions, CatchUpReport
-from gateway.jobs.catch_up_ends import Ends
+from gateway.jobs.catch_up_ends import Ends, read_ends, require_same_topics
 from gateway.jobs.catch_up_round import share_of, tasks_for
 from gateway.jobs.catch_up_watch import Watch
 from gateway.jobs.errors import JobFailed
@@ -24,7 +24,9 @@ from gateway.jobs.source.clusters import AppendFailed
 from gateway.jobs.source.copy import RangeCopy
 from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.segments import Failure, Segment, WriteReport, Written
-from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.kafka.connection.errors import ClusterUnavailable, LogTruncated
+from gateway.kafka.rules.topic_ids import topic_id_text
+from gateway.kafka.view import TopicView
 from gateway.mirror.partition.rules.throttle import Throttle
 
 PLAN = LinkPlan.without_link({}, {}, ("t",))
@@ -121,6 +123,64 @@ def test_a_partition_that_fails_is_tried_again_and_then_given_up() -> None:
     bad = WriteReport((), 0, 0, 1, (Failure("t", 1, "why"),))
     assert rounds(made, report, ends, [bad] * 10) == ATTEMPTS
     assert made._failures == {("t", 1): (ATTEMPTS, "why")}
+
+
+def test_a_source_that_was_truncated_is_not_tried_again() -> None:
+    """A second look at it would begin in the new history."""
+    made, report = job()
+    bad = WriteReport((), 0, 0, 1, (Failure("t", 1, "truncated", final=True),))
+    assert rounds(made, report, {("t", 1): Ends(0, 10, 5)}, [bad] * 10) == 1
+    assert made._failures == {("t", 1): (ATTEMPTS, "truncated")}
+
+
+async def test_the_job_asks_the_source_for_the_history_that_it_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Truncated:
+        def __init__(self, *_: Any, last_epoch: int, **__: Any) -> None:
+            self.position, self._last_epoch = 100, last_epoch
+
+        async def next(self) -> None:
+            raise LogTruncated(f"epoch {self._last_epoch}")
+
+    monkeypatch.setattr(copy_module, "RangeReader", Truncated)
+    runner = SimpleNamespace(cursor=SimpleNamespace(last_epoch=7))
+    append: Any = SimpleNamespace(fetch_offset=100, position=100, runner=runner)
+    copying = RangeCopy(None, None, Throttle(0, 0.0))  # type: ignore[arg-type]
+    for way in (copying._follow, copying._copy):
+        with pytest.raises(LogTruncated, match="epoch 7"):
+            await way(append, OffsetRange("t", 0, 0, 900))
+    failure = copy_module._failed(OffsetRange("t", 0, 0, 900), LogTruncated("cut")).failed[0]
+    assert failure.final
+
+
+class Cluster:
+    """Names topics."""
+
+    def __init__(self, **topics: bytes) -> None:
+        self.topics = {name: TopicView(topic_id, {}) for name, topic_id in topics.items()}
+
+    async def refresh(self, topics: Any) -> Cluster:
+        return self
+
+
+A, B = b"a" * 16, b"b" * 16
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "which"),
+    [(B, A, "topic t on the source was created anew"), (A, B, "topic w.t on the target was created anew")],
+)
+async def test_a_topic_that_was_created_anew_ends_the_job(source: bytes, target: bytes, which: str) -> None:
+    mirror: Any = SimpleNamespace(source_topic="t", mirror_topic="w.t", starts=())
+    ids = {"t": topic_id_text(A)}, {"w.t": topic_id_text(A)}
+    here: Any = Cluster(t=source)
+    there: Any = Cluster(**{"w.t": target})
+    with pytest.raises(JobFailed, match=which):
+        await read_ends(here, there, [mirror], None, ids)
+
+
+async def test_what_has_no_id_is_not_compared() -> None:
+    old: Any = Cluster(t=bytes(16), u=B)
+    await require_same_topics("source", old, {"t": topic_id_text(A), "u": ""}, ["t", "u", "unknown"])
 
 
 def test_what_went_wrong_once_is_forgotten() -> None:

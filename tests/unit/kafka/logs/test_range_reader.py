@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.kafka.cluster import ClusterUnavailable
+from gateway.kafka.connection.errors import LogTruncated
 from gateway.kafka.logs import range_reader
 from gateway.kafka.logs.range_reader import RangeReader
 from protocol.fetch import FetchedPartition, FetchPartition, FetchResponseView
@@ -25,6 +26,8 @@ class Broker:
         self.log = log
         self.stable, self.end = stable, end
         self.asked: list[tuple[int, bool]] = []
+        self.epochs: list[int] = []  # of the batch before, as it was told
+        self.diverging: tuple[int, int] | None = None  # once it was told one
         self.closed, self.close_reason = False, ""
         self.config = SimpleNamespace(retry_backoff_s=(0.001, 0.002))
         self.rng = random.Random(1)
@@ -44,10 +47,12 @@ class Broker:
     def send(self, api: int, version: int, parts: tuple[Any, ...], answered: Callable[[Any], None]) -> None:
         ((wanted, committed),) = parts
         self.asked.append((wanted.offset, committed))
+        self.epochs.append(wanted.last_epoch)
         answered(self.log(wanted.offset, committed))
 
     def scan(self, body: bytes, version: int) -> FetchResponseView:
-        part = FetchedPartition("t", 0, 0, self.end, self.stable, 0, None, None, (), -1, memoryview(body))
+        diverging = self.diverging if self.epochs[-1] >= 0 else None
+        part = FetchedPartition("t", 0, 0, self.end, self.stable, 0, diverging, None, (), -1, memoryview(body))
         return FetchResponseView(0, 0, 0, [part])
 
 
@@ -97,3 +102,28 @@ async def test_a_gap_up_to_the_last_stable_offset(reader):
     one = reader(broker, 10, END)
     assert await one.next() is None
     assert (10, False) in broker.asked
+
+
+@pytest.mark.parametrize("checked", [True, False])
+async def test_a_log_that_was_cut_and_written_anew_is_not_read_on(reader, checked):
+    """An unclean election: the fetch at the old position succeeds, in another history."""
+    broker = Broker(lambda offset, committed: batch(offset))
+    one = reader(broker, 0, END, last_epoch=-1, checked=checked)
+    assert (await one.next()).headers[-1].base_offset == 0
+    broker.diverging = 3, 7
+    with pytest.raises(LogTruncated, match=r"t-0 at offset 1: the log was truncated: leader epoch 3 ends at offset 7"):
+        await one.next()
+
+
+async def test_the_epoch_before_the_start_is_told(reader):
+    broker = Broker(lambda offset, committed: batch(offset))
+    await reader(broker, 5, END, last_epoch=4).next()
+    assert broker.epochs[0] == 4
+
+
+async def test_who_reads_some_log_is_not_held_to_what_it_was(reader):
+    broker = Broker(lambda offset, committed: batch(offset))
+    one = reader(broker, 0, END)
+    await one.next()
+    await one.next()
+    assert set(broker.epochs) == {-1}
