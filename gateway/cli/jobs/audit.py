@@ -14,7 +14,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, fail
 from gateway.cli.jobs import common as job_common
 from gateway.cli.jobs.common import Conf, DryRun, LinkedSource, LinkedTarget, Master, PyFiles, cluster, job, say
-from gateway.cli.jobs.link import Link, MapFile, mirrored
+from gateway.cli.jobs.link import Link, MapFile, mirrored, read_again
 from gateway.cli.jobs.progress import ProgressView
 from gateway.cli.output import rate, table
 from gateway.jobs.audit.given_map import relations
@@ -70,14 +70,14 @@ def audit(
             names=plan.names,
             link=plan.link,
             records=_records(plan),
-            records_now=(lambda: _records(_plan(topics or [], link, source, target, url))) if link else None,
+            records_now=(lambda: _records(read_again(url, link, plan))) if link else None,
             given=None if given is None else relations(given),
             fraction=fraction,
             seed=seed,
             wait_s=0 if dry_run else wait,
             provenance=plan.provenance,
             sources=plan.sources,
-            ids_now=(lambda: _ids(_plan(topics or [], link, source, target, url))) if link else None,
+            ids_now=(lambda: _ids(read_again(url, link, plan))) if link else None,
         )
         if dry_run:
             _show_plan(prepare(options, say), options)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 import httpx
+import typer
 
 from gateway.cli.api import segment
 from gateway.cli.connection import client
@@ -19,12 +20,52 @@ from gateway.jobs.heartbeat import Heartbeat
 from gateway.jobs.lost_records import Lost, LostBook
 
 _HEARTBEAT_TIMEOUT_S: Final = 3.0
+_TRIES: Final = 8
+_PAUSE_S: Final = 4.0
 _TIMEOUT_S: Final = 60.0  # the first report waits for the engine's appends in flight
 
 
 def new_job_id() -> str:
     """Tells people which process, where and since when."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{socket.gethostname()}-{os.getpid()}"
+
+
+def ask_again(url: str, path: str, *, pause: Callable[[float], None] = time.sleep) -> dict[str, Any]:
+    """The gateway's answer to a question in the midst of a job, whose work must not be lost for it.
+
+    One that is out of reach, or does not lead yet, may be restarting: it is asked `_TRIES` times.
+
+    Raises:
+        JobFailed: it refuses, or is still out of reach; in one line.
+    """
+    why = ""
+    for number in range(_TRIES):
+        if number:
+            pause(_PAUSE_S)
+        try:
+            with client(url) as connection:
+                answer = connection.get(path, timeout=_TIMEOUT_S)
+        except httpx.TransportError as exc:
+            why = str(exc) or type(exc).__name__
+        except typer.Exit:  # it has said why: no socket there, or no token
+            why = f"{url} cannot be asked"
+        else:
+            if answer.is_success:
+                return _object(answer)
+            if answer.is_client_error:
+                raise JobFailed(f"the gateway refuses: {_message(answer)}")
+            why = _message(answer)
+    raise JobFailed(f"no answer from the gateway, asked {_TRIES} times: {why}")
+
+
+def _object(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        body = answer.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise JobFailed(f"{answer.url} is not a lockgate API: HTTP {answer.status_code} without JSON")
+    return body
 
 
 class JobReports:

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from gateway.cli.api import REFUSED, USAGE, ask, fail, segment
 from gateway.cli.jobs.common import client_properties
+from gateway.cli.jobs.gateway import ask_again
+from gateway.jobs.errors import JobFailed
 from gateway.jobs.inputs import read_table
 from gateway.jobs.link_map import SegmentsOf
 from gateway.jobs.link_plan import LinkPlan
@@ -48,6 +50,15 @@ def read_plan(
         return LinkPlan.from_rest(body, source=source, target=target)
     except ValueError as exc:
         fail(str(exc), USAGE)
+
+
+def read_again(url: str, link: str, plan: LinkPlan) -> LinkPlan:
+    """All mirrors of a plan's link as they are now. Raises JobFailed, in one line, when the gateway does not tell."""
+    body = ask_again(url, f"/v3/links/{segment(link)}/job-plan")
+    try:
+        return LinkPlan.from_rest(body, source=plan.source, target=plan.target)
+    except ValueError as exc:
+        raise JobFailed(str(exc)) from exc
 
 
 def mirrored(url: str, link: str, topics: list[str], source: str, target: str) -> LinkPlan:

@@ -49,15 +49,20 @@ class Side:
             ValueError: the cluster does not have one of them.
             NetError: the cluster does not answer.
         """
+        await self.find()
+        for topic in self.topics:
+            if topic not in self.ids:
+                cluster = self.cluster.view.cluster_id
+                raise ValueError(f"the cluster {cluster} has no topic {self.name(topic)}, or none that may be read")
+
+    async def find(self) -> None:
+        """Find those of the topics that are there, and may be read. Raises NetError as `look` does."""
         view = await self.cluster.refresh([self.name(topic) for topic in self.topics])
         for topic in self.topics:
             known = view.topics.get(self.name(topic))
-            if known is None or not known.partitions:
-                raise ValueError(
-                    f"the cluster {view.cluster_id} has no topic {self.name(topic)}, or none that may be read"
-                )
-            self.ids[topic] = known.id_text
-            self.partitions[topic] = tuple(sorted(known.partitions))
+            if known is not None and known.partitions:
+                self.ids[topic] = known.id_text
+                self.partitions[topic] = tuple(sorted(known.partitions))
 
     async def ends(self, some: Collection[TopicPartition] | None = None) -> Offsets:
         """The last stable offsets, of all partitions or of some. Raises NetError when nobody answers."""

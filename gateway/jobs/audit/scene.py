@@ -15,11 +15,14 @@ from gateway.jobs.audit.pieces import Piece
 from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.report import ClusterFacts
 from gateway.jobs.audit.schema_ids import IdTranslation
+from gateway.jobs.errors import JobFailed
 from gateway.jobs.kafka import Loop
 from gateway.jobs.period_maps import PeriodMaps
+from gateway.kafka.connection.errors import NetError
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.state.records import MirrorRecord
+from protocol.errors import ProtocolError
 
 Maps = Mapping[TopicPartition, tuple[OffsetMap, ...] | str]
 
@@ -36,13 +39,14 @@ class AuditOptions:
         source, target: Kafka client properties.
         names: topic -> its name on the target; those that are not in it have the same name there.
         link, records: of a gateway's mirrors, by source topic; each topic has a record then.
-        records_now: asks the gateway for the records again, at the end.
+        records_now: asks the gateway for the records again, at the end. Raises JobFailed when it does not tell.
         given: an offset map instead: by source topic and partition. A partition that is not in it cannot be compared.
         fraction: of the offsets of each partition to compare, above 0 up to 1.
         seed: draws the sample.
         provenance: from where each topic's records are, for the report (`LinkPlan.provenance`).
         sources: of every link there ever was, by its tag, for the report (`LinkPlan.sources`).
-        ids_now: asks the gateway for the link's id map (`LinkPlan.ids`, `same_ids`), where schema ids are written anew.
+        ids_now: asks the gateway for the link's id map (`LinkPlan.ids`, `same_ids`), where schema ids are written
+            anew. Raises JobFailed likewise.
         wait_s: how long the copy may take to come to the other side's end of when the audit began.
     """
 
@@ -65,7 +69,8 @@ class AuditOptions:
         """By source topic, of those whose schema ids are written anew; asked for after the ends of the copies.
 
         Raises:
-            ValueError: there is such a topic, and nobody to ask.
+            JobFailed: there is such a topic, and the gateway does not tell.
+            ValueError: there is nobody to ask.
         """
         places = {topic: record.translates_ids for topic, record in self.records.items() if record.translates_ids}
         if not places:
@@ -127,27 +132,52 @@ def prepare(options: AuditOptions, say: Callable[[str], None] = lambda _: None) 
 
 
 def changed(scene: Scene, options: AuditOptions) -> dict[str, str]:
-    """Topics that are not what they were when the audit began, and how that is known. Raises as `prepare`."""
-    found: dict[str, str] = {}
-    with Loop() as loop:
-        source = Side(loop.connect(options.source), options.topics)
-        target = Side(loop.connect(options.target), options.topics, options.names)
-        loop.run(source.look())
-        loop.run(target.look())
-    for name, before, now in (("source", scene.ids[0], source.ids), ("target", scene.ids[1], target.ids)):
-        for topic, known in before.items():
-            if now.get(topic) != known:
-                found[topic] = f"the topic on the {name} was created anew while it was compared"
-    records = options.records_now() if options.records_now is not None else options.records
+    """Topics that are not what they were when the audit began, or of which that is not known, and why.
+
+    Hours of comparing lie behind: who gives no answer now makes it INCOMPLETE, and takes nothing of the report.
+    """
+    return {
+        **_anew("source", options.source, {}, scene.ids[0]),
+        **_anew("target", options.target, options.names, scene.ids[1]),
+        **_mirrors_changed(options),
+    }
+
+
+def _anew(
+    which: str, properties: Mapping[str, str], names: Mapping[str, str], before: Mapping[str, str]
+) -> dict[str, str]:
+    try:
+        with Loop() as loop:
+            side = Side(loop.connect(properties), list(before), names)
+            loop.run(side.find())
+    except (NetError, ProtocolError, OSError, ValueError) as exc:
+        return dict.fromkeys(before, f"whether the topic on the {which} is still the same is not known: {exc}")
+    found = {}
+    for topic, known in before.items():
+        if topic not in side.ids:
+            found[topic] = f"the topic on the {which} was deleted while it was compared, or may not be read any more"
+        elif side.ids[topic] != known:
+            found[topic] = f"the topic on the {which} was created anew while it was compared"
+    return found
+
+
+def _mirrors_changed(options: AuditOptions) -> dict[str, str]:
+    if options.records_now is None:
+        return {}
+    try:
+        now = options.records_now()
+    except JobFailed as exc:
+        return dict.fromkeys(options.records, f"whether the mirror is still what it was is not known: {exc}")
+    found = {}
     for topic, record in options.records.items():
-        if _sides(records.get(topic)) != _sides(record):
+        if topic not in now:
+            found[topic] = "the mirror was deleted while it was compared"
+        elif _sides(now[topic]) != _sides(record):
             found[topic] = "the mirror changed sides, mode or partitions while it was compared"
     return found
 
 
-def _sides(record: MirrorRecord | None) -> tuple[object, ...]:
-    if record is None:
-        return ()
+def _sides(record: MirrorRecord) -> tuple[object, ...]:
     live = asked_periods.is_live(record)
     return record.mirror_id, record.mode, record.failback.direction, record.failback.epoch, live, len(record.starts)
 
