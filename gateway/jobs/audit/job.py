@@ -20,6 +20,7 @@ from gateway.jobs.audit.verdict import Finding, gather, judge
 from gateway.jobs.audit.work import Work, by_keys, planned_again, works
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.spark_progress import Tell, described, noted, told_of_tasks
+from gateway.jobs.versions import require_same_on_executors
 from gateway.kafka.topic_partition import TopicPartition
 
 Say = Callable[[str], None]
@@ -36,9 +37,10 @@ def run_audit(
         tell: is told about every half second how far it is.
 
     Raises:
-        ValueError: a topic that a cluster does not have.
+        ValueError: a topic that a cluster does not have; or executors of another version.
         NetError: a cluster does not answer.
     """
+    require_same_on_executors(spark)
     started, clock = datetime.now(UTC), time.monotonic()
     scene = prepare(options, say)
     ids = _translations(scene, options)

@@ -72,3 +72,9 @@ def test_without_the_id_map_its_topics_are_incomplete_and_nothing_of_them_is_com
 def test_with_the_id_map_they_are_compared(asked: list[Any]) -> None:
     run_audit(Spark(), options(lambda: ({}, {})))  # type: ignore[arg-type]
     assert asked
+
+
+def test_executors_of_another_version_are_refused(asked: list[Any]) -> None:
+    with pytest.raises(ValueError, match=r"an executor has lockgate 0\.0\.9"):
+        run_audit(Spark("0.0.9"), options(lambda: ({}, {})))  # type: ignore[arg-type]
+    assert asked == []
