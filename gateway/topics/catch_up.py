@@ -186,15 +186,15 @@ class CatchUps:
                 await self._end(key, state.value)
             await self._look_at_maps(ended)
             return
-        for topic in topics:
+        for topic in {**topics, **lost}:
             self._check_free(link, topic, job)
         until = self._clock() + LEASE_S
         news = [topic for topic in topics if (link, topic) not in self._running]
         for topic, progress in topics.items():
             self._running[link, topic] = progress, until
         await asyncio.gather(*(self._begin(link, topic) for topic in news))
-        for topic in topics:
-            await self._note_lost((link, topic), lost.get(topic, ()))
+        for topic, stretches in lost.items():
+            await self._note_lost((link, topic), stretches)
 
     async def expire(self) -> None:
         """Take back the mirrors of jobs that were not heard of in time."""

@@ -66,7 +66,7 @@ class FailoverEnds:
         Raises:
             ControlError: the copy, or its offset map, cannot be read now.
         """
-        topic, partitions = record.mirror_topic, len(record.starts)
+        partitions = len(record.starts)
         if not await self._maps.by_map_topic(record):  # asked, since nobody may be left to tell what it says
             ends = await self._copy_ends(record)
             return _of_each(

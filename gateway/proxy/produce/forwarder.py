@@ -70,7 +70,7 @@ class Forwarder:
         return tuple((partition, end) for partition, (end, at) in self._acked.get(topic, {}).items() if at >= since)
 
     def cut_over(self, topic: str) -> None:
-        """It is written on the target from now on: should it fail back, its source begins anew, perhaps further back."""
+        """It is written on the target now. Should it fail back, its source begins anew, perhaps further back."""
         self._acked.pop(topic, None)
 
     def in_flight(self, topic: str) -> int:

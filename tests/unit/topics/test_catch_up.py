@@ -170,3 +170,7 @@ async def test_what_a_job_goes_on_without_is_counted_while_it_runs(plane):
         )
     assert plane.store.mirrors["l", "orders"].lost[0].count == 100
     assert plane.service.catch_ups.of("l", "orders") is not None
+    await plane.service.catch_ups.report("l", "job-1", JobState.RUNNING, {}, {"orders": [(0, 200, 250)]})
+    assert plane.store.mirrors["l", "orders"].lost[0].count == 150
+    with pytest.raises(Conflict, match="job-1"):
+        await plane.service.catch_ups.report("l", "job-2", JobState.RUNNING, {}, {"orders": [(0, 0, 9)]})
