@@ -37,9 +37,13 @@ def test_a_plan_is_a_diff(server, run, pair):
     assert not pair.target.requests
 
 
+def test_nothing_was_copied_yet(server, run, pair):
+    server.do(lambda: pair.link(cluster_link_paused="true"))
+    assert run("link", "schemas", "list", "l").stdout == "no schemas\n"
+
+
 def test_what_was_copied(server, run, pair):
     server.do(pair.link)
-    assert run("link", "schemas", "list", "l").stdout == "no schemas\n"
     done = run("link", "schemas", "sync", "l", "--id", "9").stdout.splitlines()
     assert done[-1] == "0 changes, 2 versions stay, 1 are left out; 2 subjects, 2 ids"
     rows = [line.split() for line in run("link", "schemas", "list", "l").stdout.splitlines()]
