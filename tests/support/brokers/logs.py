@@ -39,13 +39,14 @@ def create_topic(bootstrap: str, topic: str, *, partitions: int, **configs: str)
 def create(bootstrap: str, new: NewTopic) -> None:
     """Create any topic, and wait until a broker that is asked knows it: the controller answers before they have heard.
 
-    librdkafka gives a request up that it sent to a bootstrap address when it learns whose address that is. And a client
-    that is made while brokers only just hear of each other may not send it at all (seen once: after 30 s no log of the
-    three brokers had it). Then another client sends it.
+    librdkafka gives a request up that it sent to a bootstrap address when it learns whose address that is: so it learns
+    that first, by a question that it asks again itself. And a client that is made while brokers only just hear of each
+    other may not send it at all (seen once: after 30 s no log of the three brokers had it). Then another one sends it.
     """
     for tries_left in reversed(range(_TRIES)):
         admin = AdminClient({"bootstrap.servers": bootstrap})  # it must live until the result is there
         try:
+            admin.list_topics(timeout=_CREATED_S)
             admin.create_topics([new])[new.topic].result(_CREATED_S)
         except TimeoutError:
             if not tries_left:
