@@ -22,20 +22,18 @@ from gateway.state.records import CarriedOffset, MirrorMode, MirrorRecord, Mirro
 ReadsOffsetMaps = Callable[[MirrorRecord], Awaitable[Sequence[OffsetMap]]]
 """The offset maps of a mirror topic in mode translate, by partition; a ControlError when they cannot be read now."""
 
+AsksMapTopic = Callable[[MirrorRecord], Awaitable[bool]]
+"""Whether the link's map topic has something of a mirror; a ControlError when it cannot be read now."""
 
 _AT_REST = (MirrorState.PAUSED, MirrorState.FAILED)
 """Of a mirror that was STOPPED the record says what became of it; in the other states it runs, or will tell."""
 
-_IN_FLIGHT_MS = 60_000  # a mirror that was just paused may still write its map, at a gateway that tells no more
+_IN_FLIGHT_MS = 60_000  # a gateway, or a job, that has just been stopped may still write to the map, and tells no more
 
 
 async def no_offset_maps(mirror: MirrorRecord) -> Sequence[OffsetMap]:
     """Raises Conflict: of a control plane that reads none."""
     raise Conflict(f"the offset map of mirror topic '{mirror.mirror_topic}' is not there yet")
-
-
-AsksMapTopic = Callable[[MirrorRecord], Awaitable[bool]]
-"""Whether the link's map topic has something of a mirror; a ControlError when it cannot be read now."""
 
 
 async def no_map_topic(mirror: MirrorRecord) -> bool:
@@ -73,6 +71,8 @@ class OffsetMaps:
         self.found_translated: Callable[[str, str, str], None] = lambda link, topic, why: None
         self.copied_by_job: Callable[[tuple[str, str]], bool] = lambda key: False
         self._equal: dict[tuple[str, str], MirrorRecord] = {}  # at rest, and its map has been seen to say nothing
+        self._begun_ms = records.now_ms()  # of jobs before nothing is known
+        self._copied_until_ms: dict[tuple[str, str], int] = {}  # by a job that has ended since
 
     async def is_translated(self, mirror: MirrorRecord) -> bool:
         """Whether its offsets are translated: by the record, by what was told, or by the map of a mirror at rest.
@@ -80,14 +80,15 @@ class OffsetMaps:
         Raises:
             ControlError: the map topic cannot be read now.
         """
+        if self._is_told(mirror):
+            return True
         key = (mirror.link, mirror.mirror_topic)
-        by_job = self.copied_by_job(key)
-        if self._is_told(mirror) or not (by_job or mirror.state in _AT_REST):
-            return self._is_told(mirror)
-        if not by_job and self._equal.get(key) is mirror:
+        if not self.copied_by_job(key) and (mirror.state not in _AT_REST or self._equal.get(key) is mirror):
             return False
+        asked_ms = self.records.now_ms()
         found = await self.by_map_topic(mirror)
-        if not found and not by_job and self.records.now_ms() - mirror.state_since_ms > _IN_FLIGHT_MS:
+        rests_since_ms = max(mirror.state_since_ms, self._copied_until_ms.get(key, self._begun_ms))
+        if not found and not self.copied_by_job(key) and asked_ms - rests_since_ms > _IN_FLIGHT_MS:
             self._equal[key] = mirror
         return found
 
@@ -103,9 +104,15 @@ class OffsetMaps:
     def _is_told(self, mirror: MirrorRecord) -> bool:
         return mirror.mode is MirrorMode.TRANSLATE or (mirror.link, mirror.mirror_topic) in self.turned_translated
 
-    def forget(self, key: tuple[str, str]) -> None:
+    def job_ended(self, key: tuple[str, str]) -> None:
         """What was found out of this mirror at rest may be so no more."""
         self._equal.pop(key, None)
+        self._copied_until_ms[key] = self.records.now_ms()
+
+    def forget(self, key: tuple[str, str]) -> None:
+        """Of a mirror that was deleted, or that another one has taken the place of."""
+        self._equal.pop(key, None)
+        self._copied_until_ms.pop(key, None)
 
     def between(self, link: str, ended: Mapping[str, CopyEnds] = MappingProxyType({})) -> OffsetsBetween:
         """The offsets of one link's topics, from one cluster to the other.

@@ -248,7 +248,7 @@ class CatchUps:
 
     async def _end(self, key: Key, why: str) -> None:
         known = self._running.pop(key, None)
-        self._maps.forget(key)
+        self._maps.job_ended(key)
         self._engine.take_back(key)
         async with self._locks.hold(f"mirror/{key[1]}"):
             mirror = self._store.mirrors.get(key)

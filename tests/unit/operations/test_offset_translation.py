@@ -96,6 +96,16 @@ async def test_a_paused_mirror_after_a_job_that_began_to_translate(topic: MapTop
     assert topic.record.mode is MirrorMode.TRANSLATE
 
 
+async def test_an_executor_that_outlives_its_driver_may_still_write_the_map(topic: MapTopic) -> None:
+    await paused(topic)
+    await topic.job(JobState.RUNNING)
+    await topic.job(JobState.DONE)
+    assert await topic.carried() == (504, "exact")
+    topic.used = True
+    with pytest.raises(Conflict, match="is being changed to mode translate"):
+        await topic.carried()
+
+
 async def test_a_mirror_at_rest_is_asked_once(topic: MapTopic) -> None:
     await paused(topic)
     for _ in range(3):
