@@ -170,6 +170,21 @@ async def test_an_offset_beyond_the_mirror_is_cut_to_it(make: Make) -> None:
     assert scene.status().behind == 30
 
 
+async def test_offsets_of_a_mirror_that_has_failed_are_left_out(make: Make) -> None:
+    """However far it has come: its copy may not go with the source."""
+    scene = await make()
+    scene.reads("g", 40)
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.by_hand(replace(mirror, state=MirrorState.FAILED))
+
+    await scene.round()
+    assert not scene.both.target_holds.get("g")
+
+    await scene.plane.by_hand(mirror)
+    await scene.round()
+    assert scene.both.target_holds["g"] == {KEY: (40, "")}
+
+
 async def test_an_offset_is_never_lowered(make: Make) -> None:
     scene = await make()
     scene.reads("g", 40)

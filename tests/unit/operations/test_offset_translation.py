@@ -127,3 +127,10 @@ async def test_a_mirror_that_was_paused_a_moment_ago_may_still_write_its_map(top
 async def test_a_mirror_that_runs_is_not_asked(topic: MapTopic) -> None:
     await topic.carried()
     assert topic.asked == 0
+
+
+async def test_how_far_a_mirror_at_rest_has_come_is_told_by_its_map(topic: MapTopic) -> None:
+    await paused(topic)
+    topic.used = True
+    shown = await topic.plane.parts.measure.now(topic.record)
+    assert {one.mirrored_to for one in shown} == {600}

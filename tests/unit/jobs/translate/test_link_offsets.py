@@ -51,6 +51,7 @@ def gateway_of(made: History) -> OffsetsBetween:
     records: Any = SimpleNamespace(
         mirror=lambda link, topic: made.record,
         store=SimpleNamespace(mirrors={("l", "t"): made.record}),
+        now_ms=lambda: 0,
     )
     progress: Any = SimpleNamespace(position=lambda topic, partition: made.target.log_end)
     return OffsetMaps(records, progress, offset_maps).between("l")
