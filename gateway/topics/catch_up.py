@@ -34,6 +34,7 @@ from gateway.state.mirror_states import is_mirroring
 from gateway.state.provenance import sources_by_tag
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, MirrorState
 from gateway.state.schemas.id_map import id_map, same_on_target
+from gateway.state.store import StoreConflict
 from gateway.topics.events import with_lost
 from gateway.topics.paused_for_job import Key, PausedForJob
 from gateway.topics.status import Measure
@@ -182,7 +183,8 @@ class CatchUps:
         if state is not JobState.RUNNING:
             ended = [key for key, (known, _) in self._running.items() if key[0] == link and known.job == job]
             for key in ended:
-                await self._note_lost(key, lost.get(key[1], ()))
+                if key[1] in lost:
+                    await self._note_lost(key, lost[key[1]])
                 await self._end(key, state.value)
             await self._look_at_maps(ended)
             return
@@ -193,8 +195,7 @@ class CatchUps:
         for topic, progress in topics.items():
             self._running[link, topic] = progress, until
         await asyncio.gather(*(self._begin(link, topic) for topic in news))
-        for topic, stretches in lost.items():
-            await self._note_lost((link, topic), stretches)
+        await asyncio.gather(*(self._note_lost((link, topic), found) for topic, found in lost.items()))
 
     async def expire(self) -> None:
         """Take back the mirrors of jobs that were not heard of in time."""
@@ -234,11 +235,12 @@ class CatchUps:
         _log.info("catch-up begun", link=link, topic=topic, job="" if progress is None else progress.job)
 
     async def _note_lost(self, key: Key, lost: Lost) -> None:
-        mirror = self._store.mirrors.get(key)
-        if lost and mirror is not None:
-            async with self._locks.hold(f"mirror/{key[1]}"):
-                mirror = self._records.mirror(*key)
-                await self._store.replace(mirror, with_lost(mirror, lost))
+        """What is stored already costs no write: a heartbeat that was not answered in time tells it again."""
+        async with self._locks.hold(f"mirror/{key[1]}"):
+            while (mirror := self._store.mirrors.get(key)) and (noted := with_lost(mirror, lost)) != mirror:
+                with suppress(StoreConflict):  # somebody was faster: it is added to what they have stored
+                    # With those of other topics: a job can find thousands at its begin, and waits for them.
+                    await self._store.put(noted, guard=self._store.unchanged([mirror]), with_others=True)
 
     async def _look_at_maps(self, keys: Sequence[Key]) -> None:
         """Have the records say of which mirrors a job has begun to translate the offsets."""

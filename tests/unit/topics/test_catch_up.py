@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -174,3 +175,47 @@ async def test_what_a_job_goes_on_without_is_counted_while_it_runs(plane):
     assert plane.store.mirrors["l", "orders"].lost[0].count == 150
     with pytest.raises(Conflict, match="job-1"):
         await plane.service.catch_ups.report("l", "job-2", JobState.RUNNING, {}, {"orders": [(0, 0, 9)]})
+
+
+async def test_what_is_told_again_is_not_written_again(plane, monkeypatch):
+    """The next heartbeat repeats what was not answered in time: with many topics it must get further than the first."""
+    await plane.with_mirror()
+    written, put = [], plane.store.put
+
+    async def noted(*records, **more):
+        written.extend(records)
+        await put(*records, **more)
+
+    monkeypatch.setattr(plane.store, "put", noted)
+    for _ in range(3):
+        await plane.service.catch_ups.report(
+            "l", "job-1", JobState.RUNNING, {"orders": progress()}, {"orders": [(0, 100, 200)]}
+        )
+    assert [one.lost[0].count for one in written] == [100]
+
+
+async def test_a_record_that_changes_meanwhile_does_not_refuse_the_job(plane, monkeypatch):
+    await plane.with_mirror()
+    await report(plane)
+    put = plane.store.put
+
+    async def overtaken(*records, **more):
+        monkeypatch.setattr(plane.store, "put", put)
+        old = plane.store.mirrors["l", "orders"]
+        await plane.store.replace(old, replace(old, mode_reason="another operation"))
+        await put(*records, **more)
+
+    monkeypatch.setattr(plane.store, "put", overtaken)
+    await plane.service.catch_ups.report(
+        "l", "job-1", JobState.RUNNING, {"orders": progress()}, {"orders": [(0, 100, 200)]}
+    )
+    record = plane.store.mirrors["l", "orders"]
+    assert (record.lost[0].count, record.mode_reason) == (100, "another operation")
+
+
+async def test_a_loss_of_a_topic_that_is_not_there_is_not_answered_as_counted(plane):
+    await plane.with_mirror()
+    with pytest.raises(NotFound):
+        await plane.service.catch_ups.report(
+            "l", "job-1", JobState.RUNNING, {"orders": progress()}, {"nope": [(0, 100, 200)]}
+        )
