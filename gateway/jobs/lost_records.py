@@ -11,7 +11,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+AT_ONCE: Final = 1_000
+"""Losses in one word to the gateway, at most: its answer has seconds, and a request body a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +59,9 @@ class LostBook:
         told()
 
     def tell(self, say: Callable[[Sequence[Lost]], bool]) -> bool:
-        """Say what is not told yet, nothing perhaps; True when `say` was heard. By one thread at a time."""
+        """Say what is not told yet, or the first `AT_ONCE` of it; True when `say` was heard. By one thread at a time."""
         with self._lock:
-            saying = list(self._untold)
+            saying = self._untold[:AT_ONCE]
         if not say([lost for lost, _ in saying]):
             return False
         with self._lock:

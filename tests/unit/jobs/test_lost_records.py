@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.jobs.errors import JobFailed
-from gateway.jobs.lost_records import Lost, LostBook, each_once
+from gateway.jobs.lost_records import AT_ONCE, Lost, LostBook, each_once
 
 FIRST, SECOND = Lost("t", 0, 100, 200), Lost("t", 1, 5, 9)
 
@@ -53,6 +53,20 @@ def test_what_the_gateway_refuses_stays_untold() -> None:
         book.tell(refuse)
     assert answered == []
     assert book.tell(lambda lost: list(lost) == [FIRST])
+
+
+def test_no_more_at_once_than_a_heartbeat_can_tell() -> None:
+    book, said = LostBook(), list[int]()
+    for number in range(AT_ONCE + 5):
+        book.add(Lost("t", number, 100, 200), lambda: None)
+
+    def say(lost: Sequence[Lost]) -> bool:
+        said.append(len(lost))
+        return True
+
+    for _ in range(3):
+        assert book.tell(say)
+    assert said == [AT_ONCE, 5, 0]
 
 
 def test_without_a_gateway_nobody_is_waited_for() -> None:
