@@ -59,7 +59,7 @@ class LostBook:
         told()
 
     def tell(self, say: Callable[[Sequence[Lost]], bool]) -> bool:
-        """Say what is not told yet, or the first `AT_ONCE` of it; True when `say` was heard. By one thread at a time."""
+        """Say what is not told yet, at most `AT_ONCE`; True when `say` was heard. By one thread at a time."""
         with self._lock:
             saying = self._untold[:AT_ONCE]
         if not say([lost for lost, _ in saying]):

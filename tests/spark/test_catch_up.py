@@ -107,19 +107,28 @@ def delete_on_source(source: DevCluster, topic: str, before: int) -> None:
         future.result(30)
 
 
-@pytest.mark.parametrize("says", ["skip", "fail"])
-def test_what_the_source_deleted_is_skipped_where_the_link_says_so(
-    gateway: GatewayProcess, source: DevCluster, target: DevCluster, topic: str, tmp_path: Path, says: str
-) -> None:
+def a_backlog_with_a_loss(
+    gateway: GatewayProcess, source: DevCluster, target: DevCluster, topic: str, says: str, before: int, size: int = 100
+) -> str:
+    """Of 300 offsets of each partition the engine has copied 100; partition 0 begins at `before` now. The link."""
     create_topic(source.bootstrap, topic, partitions=PARTITIONS)
-    link, report = f"link-{topic}", tmp_path / "report.json"
+    link = f"link-{topic}"
     gateway.create_link(link, source.bootstrap, mirror_on_records_deleted=says)
     gateway.create_mirror(link, topic)
     produce(source.bootstrap, topic, PARTITIONS, 300)
     wait_until(lambda: sum(log_ends(target.bootstrap, topic, PARTITIONS)) == 300, 60, what="the engine's copy")
     assert gateway.api.post(f"/v3/links/{link}/mirrors/{topic}:pause").is_success
-    produce(source.bootstrap, topic, PARTITIONS, 600)
-    delete_on_source(source, topic, 200)
+    produce(source.bootstrap, topic, PARTITIONS, 600, size=size)
+    delete_on_source(source, topic, before)
+    return link
+
+
+@pytest.mark.parametrize(("says", "before"), [("skip", 200), ("skip", 300), ("fail", 200)])
+def test_what_the_source_deleted_is_skipped_where_the_link_says_so(
+    gateway: GatewayProcess, source: DevCluster, target: DevCluster, topic: str, tmp_path: Path, says: str, before: int
+) -> None:
+    report = tmp_path / "report.json"
+    link = a_backlog_with_a_loss(gateway, source, target, topic, says, before)
 
     done = finished(catch_up(gateway, link, topic, "--report", str(report)))
 
@@ -127,15 +136,37 @@ def test_what_the_source_deleted_is_skipped_where_the_link_says_so(
     copied = [len(log) for log in read_logs(target.bootstrap, topic, PARTITIONS)]
     if says == "skip":
         assert done.returncode == 0, done.stderr
-        assert found["lost"] == [{"topic": topic, "partition": 0, "first": 100, "following": 200}]
-        assert f"lost: {topic}-0: source offsets 100..199 were deleted there" in done.stderr
-        assert gateway.mirror(link, topic)["records_lost"] == {"0": 100}
-        assert copied == [200, 300, 300]
+        assert found["lost"] == [{"topic": topic, "partition": 0, "first": 100, "following": before}]
+        assert f"lost: {topic}-0: source offsets 100..{before - 1} were deleted there" in done.stderr
+        assert gateway.mirror(link, topic)["records_lost"] == {"0": before - 100}
+        assert copied == [400 - before, 300, 300]
+        assert found["left_records"] == 0
     else:
         assert done.returncode == 1
         assert f"not copied: {topic}-0: " in done.stderr
         assert "RECORDS" in found["failed"][f"{topic}-0"]
         assert copied == [100, 300, 300]
+    gateway.delete_link(link)
+
+
+def test_what_was_lost_is_counted_once_although_the_job_is_killed(
+    gateway: GatewayProcess, source: DevCluster, target: DevCluster, topic: str
+) -> None:
+    link = a_backlog_with_a_loss(gateway, source, target, topic, "skip", 200, size=5000)
+
+    def lost() -> object:
+        return gateway.mirror(link, topic)["records_lost"]
+
+    with running(catch_up(gateway, link, topic, "--throttle", "60000")) as job:
+        wait_until(lambda: lost() == {"0": 100}, 120, what="the loss in the gateway, while the job runs")
+        assert job.poll() is None
+    wait_until(lambda: state(gateway, link, topic) == "PAUSED", 30, what="the end of the killed job's lease")
+
+    done = finished(catch_up(gateway, link, topic))
+
+    assert done.returncode == 0, done.stderr
+    assert lost() == {"0": 100}
+    assert [len(log) for log in read_logs(target.bootstrap, topic, PARTITIONS)] == [200, 300, 300]
     gateway.delete_link(link)
 
 
