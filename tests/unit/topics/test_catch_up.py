@@ -9,7 +9,7 @@ import pytest
 
 from gateway.errors import Conflict, NotFound
 from gateway.state.producer_ids import mirror_producer_id
-from gateway.state.records import MirrorError, MirrorState
+from gateway.state.records import MirrorError, MirrorRecord, MirrorState
 from gateway.topics.catch_up import LEASE_S, CatchUp, JobState
 from tests.support.control.control_plane import Plane
 
@@ -180,7 +180,8 @@ async def test_what_a_job_goes_on_without_is_counted_while_it_runs(plane):
 async def test_what_is_told_again_is_not_written_again(plane, monkeypatch):
     """The next heartbeat repeats what was not answered in time: with many topics it must get further than the first."""
     await plane.with_mirror()
-    written, put = [], plane.store.put
+    written: list[MirrorRecord] = []
+    put = plane.store.put
 
     async def noted(*records, **more):
         written.extend(records)
