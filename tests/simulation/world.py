@@ -228,7 +228,11 @@ class World:
     def living(self, cluster: ClusterModel) -> set[int]:
         """See `faults.Scene`."""
         names = {number: f"{cluster.name}-{number}" for number in cluster.brokers}
-        up = {number for number, name in names.items() if self.loop.node(name).state is State.RUNNING}
+        up = {
+            number
+            for number, name in names.items()
+            if self.loop.node(name).state is State.RUNNING and not cluster.brokers[number].cut_off
+        }
         return up if len(up) == len(names) else set()
 
     def act(self) -> Act | None:

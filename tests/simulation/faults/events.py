@@ -83,6 +83,7 @@ class Events:
             EventKind.RECORDS_DELETED: self._records_deleted,
             EventKind.RETAINED: self._retained,
             EventKind.SOURCE_BROKER_PAUSED: self._source_broker_paused,
+            EventKind.SOURCE_BROKER_CUT_OFF: self._source_broker_cut_off,
             EventKind.COMMITTED_ELSEWHERE: self._committed_elsewhere,
             EventKind.ACLS_CHANGED: self._acls_changed,
         }
@@ -190,6 +191,24 @@ class Events:
         source.pause_broker(broker)
         self._stage.soon(woken(source, broker, event.hold_s), f"wake source-{broker}")
         return f"source-{broker} is stopped for {event.hold_s:g} s"
+
+    def _source_broker_cut_off(self, event: Event) -> str:
+        """The one that leads the operation's topic. Not where it leads one that is written with less than acks=all: it
+        would go on to acknowledge what is lost."""
+        source, act = self._stage.source, self._stage.act()
+        topic = next((each for each in (() if act is None else act.topics) if each in source.topics), PLAIN[0])
+        if topic not in source.topics or len(self._stage.living(source)) < len(source.brokers):
+            return ""
+        broker = source.partition(topic, 0).leader_id
+        weak = source.topics.get(WEAK)
+        if weak is not None and any(partition.leader_id == broker for partition in weak.partitions):
+            return ""
+        source.cut_broker_off(broker)
+        loop = self._stage.loop  # it may go on over the end of the operation
+        self._later.append(loop.spawn(loop.lab, _rejoined(source, broker, event.hold_s), f"rejoin source-{broker}"))
+        return (
+            f"source-{broker}, which leads {topic}/0, has lost its cluster, and not its clients, for {event.hold_s:g} s"
+        )
 
     def _compacted(self, event: Event) -> str:
         clusters = [one for one in (self._stage.source, self._stage.target) if TABLE in one.topic_names()]
@@ -389,6 +408,11 @@ class Exactly(Producer):
         for _ in range(self.count):
             sender.send(self._batch_of(self.keys[0], 1))
         await sender.flushed()
+
+
+async def _rejoined(cluster: ClusterModel, broker: int, after_s: float) -> None:
+    await asyncio.sleep(after_s)
+    cluster.rejoin_broker(broker)
 
 
 async def _started(cluster: ClusterModel, broker: int, after_s: float) -> None:

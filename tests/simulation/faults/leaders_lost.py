@@ -55,7 +55,7 @@ class LeadersLost:
         if partition.topic.deleted or partition.state.epoch != epoch:
             return
         before = partition.state.leader
-        able = [each for each in partition.state.isr if each != before and self._cluster.brokers[each].running]
+        able = [each for each in partition.state.isr if each != before and self._cluster.brokers[each].connected]
         if able and self._cluster.controller.move_leader(partition, self._dice.choice(able), 0, False) is not None:
             self._tell(f"the leader {before} of {partition} is lost")
         for replica in partition.replicas.values():

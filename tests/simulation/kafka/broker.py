@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from protocol.apis import ApiKey, api_name
 from protocol.codec import decode_request, encode_body
@@ -28,6 +28,19 @@ if TYPE_CHECKING:
 PORT = 9092
 _SIZE_BYTES = 4
 _NOTHING = (0, -1)
+_ALONE: Final = frozenset(
+    {
+        ApiKey.API_VERSIONS,
+        ApiKey.METADATA,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    }
+)
+"""What a broker answers that is cut off. What it would ask others for waits until it has them back."""
 
 
 class CloseConnection(Exception):
@@ -87,10 +100,12 @@ class Refused:
 
 @dataclass(slots=True, eq=False)
 class Broker:
-    """A broker of the cluster. `alive` is False after a kill, `paused` while it is stopped (SIGSTOP).
+    """A broker of the cluster. `alive` is False after a kill, `paused` while it is stopped (SIGSTOP), `cut_off` while
+    nothing of the controller or of other brokers reaches it: its clients do, and it answers them from what it knows.
 
     `lacks`: topics of which it has not heard yet, and which its Metadata answers do not know. `heard`: the topics of
-    which it knew when it last heard of any creation or deletion, None while it hears of each at once.
+    which it knew when it last heard of any creation or deletion, None while it hears of each at once. `fenced`: brokers
+    that it takes for dead.
     """
 
     cluster: ClusterModel
@@ -105,6 +120,8 @@ class Broker:
     server: Any = None
     lacks: set[str] = field(default_factory=set)
     heard: Mapping[str, Topic] | None = None
+    _back: asyncio.Future[None] | None = None  # while it is cut off
+    _fenced: frozenset[int] = frozenset()
 
     @property
     def host(self) -> str:
@@ -115,6 +132,33 @@ class Broker:
     def running(self) -> bool:
         """True when it does anything at all."""
         return self.alive and not self.paused
+
+    @property
+    def cut_off(self) -> bool:
+        """See the class."""
+        return self._back is not None
+
+    @property
+    def connected(self) -> bool:
+        """It runs, and hears of the others."""
+        return self.running and self._back is None
+
+    @property
+    def fenced(self) -> Collection[int]:
+        """See the class."""
+        return self.cluster.fenced if self._back is None else self._fenced
+
+    def cut(self) -> None:
+        """It hears of nobody but its clients from now on."""
+        self._back = self.cluster.loop.create_future()
+        self._fenced = frozenset(self.cluster.fenced)
+        self.heard = dict(self.cluster.topics)
+
+    def heal(self) -> None:
+        """It hears of the others again."""
+        back, self._back, self.heard = self._back, None, None
+        if back is not None and not back.done():
+            back.set_result(None)
 
     def topics(self) -> Mapping[str, Topic]:
         """Those of which its Metadata answers know, by name."""
@@ -144,6 +188,8 @@ class Broker:
             raise self.close(session, f"{api_name(key)} v{version} has no handler in the model")
         body = memoryview(frame)[header.body_offset :]
         request = Request(key, version, header.correlation_id, header.client_id, body, session)
+        if self._back is not None and key not in _ALONE:
+            await asyncio.shield(self._back)
         try:
             answer = await handler(self, request)
         except ProtocolError as exc:

@@ -245,6 +245,17 @@ class ClusterModel:
         """SIGCONT: it goes on, and hears a moment later what it missed."""
         self.controller.wake(self.brokers[broker_id])
 
+    def cut_broker_off(self, broker_id: int) -> None:
+        """It loses the controller and all other brokers, and not its clients.
+
+        Fenced when its session times out, it goes on to say that it leads what it did, and where its own log ends.
+        """
+        self.controller.cut_off(self.brokers[broker_id])
+
+    def rejoin_broker(self, broker_id: int) -> None:
+        """The end of `cut_broker_off`: it hears a moment later who leads, and follows."""
+        self.controller.rejoin(self.brokers[broker_id])
+
     def move_leader(
         self, topic: str, partition: int, to: int | None = None, lose: int = 0, unclean: bool = False
     ) -> int | None:

@@ -34,6 +34,10 @@ class Controller:
         live = [broker_id for broker_id in self._cluster.brokers if broker_id not in self._cluster.fenced]
         return live[0] if live else -1
 
+    def seen_by(self, broker: Broker) -> int:
+        """The one that a broker names, by what it knows."""
+        return next((broker_id for broker_id in self._cluster.brokers if broker_id not in broker.fenced), -1)
+
     # -- brokers --------------------------------------------------------------------------------------------------
 
     async def boot(self, broker: Broker) -> None:
@@ -70,6 +74,8 @@ class Controller:
     def _gone(self, broker: Broker) -> None:
         cluster = self._cluster
         broker.alive, broker.paused = False, False
+        if broker.cut_off:
+            broker.heal()
         broker.inbox.clear()
         self._incarnation[broker.id] += 1
         broker.sessions = FetchSessions(cluster.loop, cluster.rng, broker.sessions.slots)
@@ -127,11 +133,32 @@ class Controller:
         if cluster.sim is not None:
             cluster.sim.pause(cluster.sim.node(broker.host))
         cluster.trace(f"{broker.host} is paused")
+        self._unheard(broker)
+
+    def _unheard(self, broker: Broker) -> None:
         for partition in self._hosted(broker):
             replica = partition.leader
             if replica is not None and replica.leading is not None:
                 partition.watch(broker.id, replica.leading)
         self._when_session_ends(broker)
+
+    def cut_off(self, broker: Broker) -> None:
+        """Neither this controller nor another broker hears of it, or it of them."""
+        if not broker.connected:
+            return
+        broker.cut()
+        self._cluster.changes += 1
+        self._cluster.trace(f"{broker.host} is cut off from its cluster")
+        self._unheard(broker)
+
+    def rejoin(self, broker: Broker) -> None:
+        """It hears, a moment later, what it missed."""
+        if not broker.cut_off:
+            return
+        broker.heal()
+        self._cluster.changes += 1
+        self._cluster.trace(f"{broker.host} is back in its cluster")
+        self._heard_again(broker)
 
     def wake(self, broker: Broker) -> None:
         """Goes on where it was."""
@@ -139,10 +166,14 @@ class Controller:
             return
         broker.paused = False
         cluster = self._cluster
-        self._incarnation[broker.id] += 1  # the timer of its session means an earlier pause
         if cluster.sim is not None:
             cluster.sim.wake(cluster.sim.node(broker.host))
         cluster.trace(f"{broker.host} wakes up")
+        self._heard_again(broker)
+
+    def _heard_again(self, broker: Broker) -> None:
+        cluster = self._cluster
+        self._incarnation[broker.id] += 1  # the timer of its session means an earlier pause
         self._every("log.retention.check.interval.ms", broker, self._retain)
         self._every("producer.id.expiration.check.interval.ms", broker, self._expire)
         heard, broker.inbox = broker.inbox, []
@@ -157,7 +188,7 @@ class Controller:
         incarnation = self._incarnation[broker.id]
 
         def end() -> None:
-            if self._incarnation[broker.id] == incarnation and not broker.running:
+            if self._incarnation[broker.id] == incarnation and not broker.connected:
                 self.fence(broker.id)
 
         self._cluster.controller_later(self._session_s * (0.8 + self._cluster.rng.random() / 5), end)
@@ -175,7 +206,7 @@ class Controller:
 
     def _resume_writes(self, broker: Broker, incarnation: int) -> None:
         cluster = self._cluster
-        if not broker.running or self._incarnation[broker.id] != incarnation:
+        if not broker.connected or self._incarnation[broker.id] != incarnation:
             return
         cluster.fenced.discard(broker.id)
         cluster.changes += 1
@@ -214,7 +245,7 @@ class Controller:
         members = [broker_id for broker_id in live if unclean or lose or broker_id in state.isr]
         others = [broker_id for broker_id in members if broker_id != state.leader]
         if to is None:
-            able = [broker_id for broker_id in others if self._cluster.brokers[broker_id].running]
+            able = [broker_id for broker_id in others if self._cluster.brokers[broker_id].connected]
             to = self._cluster.rng.choice(able) if able else None
         if to is None or to not in members or to == state.leader:
             return None
@@ -242,7 +273,7 @@ class Controller:
                 self._cluster.controller_later(self._delay(), self._tell, partition, broker)
 
     def _tell(self, partition: Partition, broker: Broker) -> None:
-        if broker.paused:
+        if broker.paused or broker.cut_off:
             broker.inbox.append(lambda: self._tell(partition, broker))
         elif broker.alive:
             partition.learn(broker.id)

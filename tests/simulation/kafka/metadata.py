@@ -60,7 +60,7 @@ def _metadata(broker: Broker, request: Request) -> Any:
             for node in _live(broker)
         ],
         cluster_id=broker.cluster.id,
-        controller_id=broker.cluster.controller.id,
+        controller_id=broker.cluster.controller.seen_by(broker),
         topics=topics,
         cluster_authorized_operations=_CLUSTER_OPERATIONS if of_cluster else _NOT_ASKED,
         error_code=0,
@@ -68,7 +68,7 @@ def _metadata(broker: Broker, request: Request) -> Any:
 
 
 def _live(broker: Broker) -> list[Broker]:
-    fenced = broker.cluster.fenced
+    fenced = broker.fenced
     return [node for node in broker.cluster.brokers.values() if node.id not in fenced]
 
 
@@ -117,7 +117,7 @@ def _topic(broker: Broker, topic: Topic, operations: bool) -> Any:
 
 def _partition(broker: Broker, partition: Partition) -> Any:
     state = partition.seen_by(broker.id)
-    fenced = broker.cluster.fenced
+    fenced = broker.fenced
     has_leader = state.leader >= 0 and state.leader not in fenced
     return MetadataResponse.MetadataResponseTopic.MetadataResponsePartition(
         error_code=0 if has_leader else int(ErrorCode.LEADER_NOT_AVAILABLE),
@@ -145,7 +145,7 @@ async def describe_cluster(broker: Broker, request: Request) -> Any:
             brokers=[],
             cluster_authorized_operations=_NOT_ASKED,
         )
-    fenced = broker.cluster.fenced if request.version >= 2 and message.include_fenced_brokers else set()
+    fenced = broker.fenced if request.version >= 2 and message.include_fenced_brokers else set()
     nodes = [*_live(broker), *(broker.cluster.brokers[node] for node in sorted(fenced))]
     kind = DescribeClusterResponse.DescribeClusterBroker
     operations = message.include_cluster_authorized_operations
@@ -155,7 +155,7 @@ async def describe_cluster(broker: Broker, request: Request) -> Any:
         error_message=None,
         endpoint_type=1,
         cluster_id=broker.cluster.id,
-        controller_id=broker.cluster.controller.id,
+        controller_id=broker.cluster.controller.seen_by(broker),
         brokers=[
             kind(broker_id=node.id, host=node.host, port=PORT, rack=None, is_fenced=node.id in fenced) for node in nodes
         ],

@@ -181,7 +181,7 @@ class Transactions:
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         leader = cluster.brokers.get(partition.leader_id)
-        if leader is None or not leader.running:
+        if leader is None or not leader.connected:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if key[0] == GROUPS_TOPIC:
             return cluster.groups.complete_transaction(key[1], record.producer_id, record.epoch, commit)
@@ -235,7 +235,7 @@ class TransactionCoordinators:
         """As another broker finds them."""
         partition = self.cluster.coordinator("transaction", transactional_id)
         broker = self.cluster.brokers.get(partition.leader_id)
-        if broker is None or not broker.running:
+        if broker is None or not broker.connected:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return self.find(broker, transactional_id)
 

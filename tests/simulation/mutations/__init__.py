@@ -14,6 +14,7 @@ def mutations() -> Mapping[str, Mutation]:
     """All of them by name, in the order in which they are run."""
     from tests.simulation.mutations import (  # they import the product
         as_one_faults,
+        cut_off_faults,
         gateway_faults,
         group_faults,
         joined_faults,
@@ -34,6 +35,7 @@ def mutations() -> Mapping[str, Mutation]:
         right_faults.MUTATIONS,
         transaction_faults.MUTATIONS,
         as_one_faults.MUTATIONS,
+        cut_off_faults.MUTATIONS,
     )
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):

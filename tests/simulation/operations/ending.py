@@ -32,6 +32,8 @@ class Ending:
         topics, newcomer = self._world.topics(), self._newcomer()
         await self._world.settled()
         self._world.loop.network.heal()
+        for broker in self._world.source.brokers:
+            self._world.source.rejoin_broker(broker)
         if newcomer is not None:
             serving = (gateway for gateway in self._world.gateways if gateway.serves)
             newcomer.go_round({gateway.name: gateway.bootstrap for gateway in serving})

@@ -1,8 +1,8 @@
 """What the random runs from FURTHER_FROM on have beside the others: steps that an operation takes only in trouble, a
 link that is deleted and created anew, or changed, paused and resumed under load, a topic that is mirrored when its
 group is known already, and one whose mirror the link creates by itself; a mirror that is deleted with its topic, and
-mirrored again; a gateway that is late with the end of a transaction, or with the identity that one needs. What
-`wider.py` has comes on top.
+mirrored again; a gateway that is late with the end of a transaction, or with the identity that one needs; a broker of
+the source that has lost its cluster. What `wider.py` has comes on top.
 
 Drawn with dice of its own, and by later seeds only: the plans of the seeds before stay as they were. Pure.
 """
@@ -58,7 +58,7 @@ def further(plan: RunPlan, dice: random.Random) -> RunPlan:
         plan = _updated(plan, dice)
     if dice.random() < 0.5:
         plan = _auto_created(plan, dice)
-    plan = _rehearsed(_identities_late(_ends_late(_configs_read(plan, dice))))
+    plan = _cut_off(_rehearsed(_identities_late(_ends_late(_configs_read(plan, dice)))))
     return wider(_unmirrored(plan, dice) if dice.random() < 0.4 else plan)
 
 
@@ -184,6 +184,24 @@ def _identities_late(plan: RunPlan) -> RunPlan:
         Event(EventKind.IDENTITY_LATE, act.number, "", 0.0, round(dice.uniform(0.2, 1.5), 2))
         for act in plan.acts
         if act.operation is Operation.FAILBACK_SET and dice.random() < 0.5
+    ]
+    return replace(plan, events=(*plan.events, *events))
+
+
+def _cut_off(plan: RunPlan) -> RunPlan:
+    """For longer than a broker's session, so that another one leads, and from before an operation on. With dice of its
+    own."""
+    dice = random.Random(f"cut off/{plan.seed}")
+    events = [
+        Event(
+            EventKind.SOURCE_BROKER_CUT_OFF,
+            act.number,
+            "",
+            round(dice.uniform(0.0, 2.0), 2),
+            round(dice.uniform(8.0, 30.0), 2),
+        )
+        for act in plan.acts
+        if dice.random() < 0.3
     ]
     return replace(plan, events=(*plan.events, *events))
 

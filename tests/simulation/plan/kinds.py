@@ -140,6 +140,8 @@ class EventKind(StrEnum):
     CUT_ONE_WAY = "cut-one-way"
     """Nothing of a gateway reaches one of the brokers, which reach it."""
     SOURCE_BROKER_PAUSED = "source-broker-paused"
+    SOURCE_BROKER_CUT_OFF = "source-broker-cut-off"
+    """A broker of the source has lost its cluster, and not its clients: it goes on to tell them that it leads."""
     END_HELD = "end-held"
     """A gateway hears nothing of the target when a client asks it to end a transaction; the client goes on by another
     gateway, and then the first one has the target back."""

@@ -83,9 +83,9 @@ class Partition:
 
     @property
     def leader(self) -> Replica | None:
-        """The replica that leads, when its broker knows that it does and runs."""
+        """The replica that leads, when its broker knows that it does, runs, and is not cut off."""
         replica = self.replicas.get(self.state.leader)
-        if replica is None or replica.leading is None or not self.cluster.brokers[replica.broker_id].running:
+        if replica is None or replica.leading is None or not self.cluster.brokers[replica.broker_id].connected:
             return None
         return replica
 
@@ -211,7 +211,7 @@ class Partition:
                 continue
             if not everyone or leading.ends.get(other, -1) < replica.log.end:
                 self._fall_behind(other, leading, now)
-            if other in leading.copying or not cluster.brokers[other].running:
+            if other in leading.copying or not cluster.brokers[other].connected:
                 continue
             follower = self.replicas[other]
             if follower.epoch != leading.epoch:
@@ -223,16 +223,16 @@ class Partition:
     def _fall_behind(self, other: int, leading: Leadership, now: float) -> None:
         if other not in leading.behind_since:
             leading.behind_since[other] = now
-            if not self.cluster.brokers[other].running or self.replicas[other].lag_until > now:
+            if not self.cluster.brokers[other].connected or self.replicas[other].lag_until > now:
                 self.watch(other, leading)
 
     def _copy(self, replica: Replica, leading: Leadership, other: int) -> None:
         leading.copying.discard(other)
         cluster = self.cluster
         follower = self.replicas[other]
-        if replica.leading is not leading or self.topic.deleted or not cluster.brokers[replica.broker_id].running:
+        if replica.leading is not leading or self.topic.deleted or not cluster.brokers[replica.broker_id].connected:
             return
-        if not cluster.brokers[other].running or follower.epoch != leading.epoch:
+        if not cluster.brokers[other].connected or follower.epoch != leading.epoch:
             self.watch(other, leading)
             return
         if follower.lag_until > cluster.loop.time():
@@ -279,10 +279,12 @@ class Partition:
         leading.tells = False
         if replica.leading is not leading or self.topic.deleted:
             return
+        if not self.cluster.brokers[replica.broker_id].connected:
+            return  # they hear of it when they fetch again
         now = self.cluster.loop.time()
         for other in self.assignment:
             follower = self.replicas[other]
-            if follower is replica or follower.epoch != leading.epoch or not self.cluster.brokers[other].running:
+            if follower is replica or follower.epoch != leading.epoch or not self.cluster.brokers[other].connected:
                 continue  # it hears of it when it is back
             if follower.lag_until > now:
                 host = self.cluster.brokers[replica.broker_id].host
@@ -311,6 +313,8 @@ class Partition:
     def _maybe_leave(self, replica: Replica, leading: Leadership, other: int, since: float) -> None:
         if replica.leading is not leading or leading.behind_since.get(other) != since:
             return
+        if not self.cluster.brokers[replica.broker_id].connected:
+            return  # it cannot ask the controller for it
         if self.state.epoch == leading.epoch and other in self.state.isr:
             self.decide(self.state.leader, [member for member in self.state.isr if member != other])
 

@@ -26,6 +26,7 @@ def world(course: list[str], newcomer: Any = None) -> Any:
     return SimpleNamespace(
         settled=done,
         loop=SimpleNamespace(network=SimpleNamespace(heal=lambda: None)),
+        source=SimpleNamespace(brokers={1: None}, rejoin_broker=lambda broker: None),
         writers=[],
         branches={},
         rights=None,

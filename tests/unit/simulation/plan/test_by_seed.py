@@ -163,7 +163,7 @@ def test_every_event_of_the_random_runs_is_drawn():
     never |= {EventKind.PROMOTE_ASKED, EventKind.REVERSE_ASKED, EventKind.STATE_LATE, EventKind.MAP_UNKNOWN}
     never |= {EventKind.SOURCE_DOWN, EventKind.SOURCE_LEADER_CUT, EventKind.SOURCE_LEADER_MOVES_AWAY}
     never |= {EventKind.SOURCE_REWRITTEN, EventKind.TARGET_LOSES}
-    never |= {EventKind.STATE_UNHEARD, EventKind.ASSIGNMENT_LATE}
+    never |= {EventKind.STATE_UNHEARD, EventKind.ASSIGNMENT_LATE, EventKind.SOURCE_BROKER_CUT_OFF}
     never |= {
         EventKind.COMMITTED_ELSEWHERE,
         EventKind.COPY_REPLACED,
