@@ -4,8 +4,8 @@ What is to be done is decided in `rules/transform.py` and `rules/changes.py`. He
 bounded size, each of which stands for itself: a round that breaks off anywhere, or whose leader is killed, is gone on
 with by the next one, of whoever leads then.
 
-Where the source cannot be asked, what is remembered stands in for it: nothing is taken away for that, and a topic that
-has failed over gets the rights that were held back.
+Where the source cannot be asked, what is remembered stands in for it: nobody loses a right for that, and a topic that
+has failed over gets the rights that were held back, in the place of what stood in for them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,17 @@ from gateway.access.rules.changes import (
     resource_of,
     settled_of,
 )
-from gateway.access.rules.transform import Granted, LeftOut, TooManyAcls, Topics, Wanted, granted, passing, wanted
+from gateway.access.rules.transform import (
+    Granted,
+    LeftOut,
+    TooManyAcls,
+    Topics,
+    Wanted,
+    granted,
+    passing,
+    stand_in,
+    wanted,
+)
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict, ControlError
 from gateway.kafka.access.acls import IN_A_REQUEST
@@ -213,8 +223,10 @@ class AclRound:
         follow = frozenset(resource for resource in settled if names.are_mirrored(*resource))
         left = settled - follow
         remembered = remembered_of(records, self._link.link_id)
-        known = Granted(frozenset(remembered)) if grants is None else grants
-        followed = [acl for acl in known.acls if resource_of(acl) not in left]
+        if grants is None:
+            held = [acl for acl, state in remembered.items() if state is AclState.HELD]
+            grants = stand_in(remembered, held, names, self._config.acl_write_hosts)
+        followed = [acl for acl in grants.acls if resource_of(acl) not in left]
         goal = wanted(followed, names, self._config.acl_write_hosts)
         goal = replace(goal, acls=frozenset(acl for acl in goal.acls if resource_of(acl) not in left))
         stay = goal.acls.union(acl for acl in remembered if resource_of(acl) in left)
@@ -222,12 +234,12 @@ class AclRound:
         ours = {
             acl: state
             for acl, state in remembered.items()
-            if resource_of(acl) not in left or (acl not in known.acls and patterns.say(acl))
+            if resource_of(acl) not in left or (acl not in grants.acls and patterns.say(acl))
         }
         found = changes(goal, present, ours, self._memory.over(self._clock()))
         settle = {resource_of(acl) for acl in {*goal.acls, *ours} if _is_topic(acl) and names.are_free(acl)}
         settle |= {(ResourceType.TOPIC.value, PatternType.LITERAL.value, topic) for topic in topics.promoted}
-        return AclScene(topics, known.left_out, goal, ours, found, frozenset(settle - left), follow, error)
+        return AclScene(topics, grants.left_out, goal, ours, found, frozenset(settle - left), follow, error)
 
     async def carry_out(self, scene: AclScene) -> None:
         """Make the changes.

@@ -166,6 +166,21 @@ def granted(source: Iterable[Acl], config: LinkConfig) -> Granted:
     return Granted(frozenset(acls), tuple(left_out))
 
 
+def stand_in(
+    remembered: Collection[Acl], held: Collection[Acl], topics: Topics, write_hosts: Collection[str]
+) -> Granted:
+    """What the source grants, by what is remembered of it.
+
+    What was made in the place of something that is held back is no grant of its own: it goes when its topic fails over,
+    and is not narrowed once more.
+
+    Args:
+        held: of the remembered ones, those that are held back.
+    """
+    made = {each for acl in held for each in _narrowed(acl, topics, write_hosts)}
+    return Granted(frozenset(remembered) - (made - frozenset(held)))
+
+
 def wanted(grants: Collection[Acl], topics: Topics, write_hosts: Collection[str]) -> Wanted:
     """What of the grants the target is to have now.
 
