@@ -188,21 +188,9 @@ class PartitionAppend:
         await self._until(lambda: self.runner.mirror.copying and not window.outcome_unknown and not window.unsent)
 
     async def finish(self) -> None:
-        """Wait until all is on the target and may be read, and what was lost is passed. Raises AppendFailed."""
+        """Wait until all is on the target and may be read. Raises AppendFailed."""
         mirror = self.runner.mirror
-        await self._until(
-            lambda: (
-                not len(mirror.window)
-                and not mirror.window.outcome_unknown
-                and mirror.readable
-                and self._losses_are_passed()
-            )
-        )
-
-    def _losses_are_passed(self) -> bool:
-        """Or are to be found again. A loss at the very end of a log has no batch behind it that waits for the map."""
-        following = self.lost[-1].following if self.lost else 0
-        return self.fetch_offset < following or self.runner.mirror.window.source_position >= following
+        await self._until(lambda: not len(mirror.window) and not mirror.window.outcome_unknown and mirror.readable)
 
     def segments(self, first: int) -> tuple[Segment, ...]:
         """The map from the target offset `first` on; nothing of one with too many pieces to be sent around."""
