@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+from gateway.mirror.engine.topic import TopicMirror
 from gateway.mirror.partition.rules.append_window import Append
 from gateway.mirror.partition.rules.commands import (
     Commands,
@@ -16,7 +20,7 @@ from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S, LOW_LOG_END_S
 from gateway.state.producer_ids import mirror_producer_id
-from gateway.state.records import PartitionStart
+from gateway.state.records import MirrorRecord, PartitionStart
 from tests.support.mirror.batches import make_batch
 
 PID = mirror_producer_id(1, 2)
@@ -78,3 +82,14 @@ def only_failure(commands: Commands) -> Fail:
     (failure,) = commands
     assert isinstance(failure, Fail)
     return failure
+
+
+def topic_mirror(record: MirrorRecord) -> TopicMirror:
+    """One in mode preserve, whose questions nobody answers but the test."""
+    dependencies: Any = SimpleNamespace(
+        link="l", link_id=1, maps=None, skip_deleted=False, retry_s=300.0, wall_ms=lambda: 5_000, clock=lambda: 0.0,
+        source=SimpleNamespace(invalidate=lambda name: None), progress=SimpleNamespace(advance=lambda *_: None),
+        events=SimpleNamespace(topic_readable=lambda *_: None),
+        source_logs=SimpleNamespace(ask=lambda *_, **__: None), target_logs=SimpleNamespace(ask=lambda *_: None),
+    )  # fmt: skip
+    return TopicMirror(record, dependencies, lambda runner: None)

@@ -8,11 +8,11 @@ from typing import Any
 from gateway.cutover.failover.ends import known_producers
 from gateway.cutover.failover.rules.failover import failed_over
 from gateway.cutover.failover.rules.snapshot import CopyEnd, SourceReading
-from gateway.mirror.engine.topic import TopicMirror
 from gateway.mirror.partition.rules.producer_table import by_producer, retry_of
 from gateway.state.producer_ids import GATEWAY_PID_BASE
 from gateway.state.records import MirrorRecord, PartitionStart
 from tests.support.mirror.batches import make_batch
+from tests.support.mirror.partition_talk import topic_mirror
 
 RECORD = MirrorRecord(
     link="l", source_topic="t", mirror_topic="t", mirror_id=2, readable=True, starts=(PartitionStart(0, 0),)
@@ -24,18 +24,8 @@ def batch(base: int) -> bytes:
     return make_batch(base, 10, producer_id=GATEWAY_PID_BASE, epoch=0, sequence=base)
 
 
-def mirroring() -> TopicMirror:
-    dependencies: Any = SimpleNamespace(
-        link="l", link_id=1, maps=None, skip_deleted=False, retry_s=300.0, wall_ms=lambda: 5_000, clock=lambda: 0.0,
-        source=SimpleNamespace(invalidate=lambda name: None), progress=SimpleNamespace(advance=lambda *_: None),
-        events=SimpleNamespace(topic_readable=lambda *_: None),
-        source_logs=SimpleNamespace(ask=lambda *_, **__: None), target_logs=SimpleNamespace(ask=lambda *_: None),
-    )  # fmt: skip
-    return TopicMirror(RECORD, dependencies, lambda runner: None)
-
-
 async def test_the_retry_of_a_batch_that_waits_to_be_appended_is_new_after_a_failover() -> None:
-    topic = mirroring()
+    topic = topic_mirror(RECORD)
     runner = topic.add(0)
     runner.begin()
     runner._do(runner.mirror.target_log, 0, 0, None, 0.0)

@@ -14,7 +14,7 @@ from gateway.mirror.rules.copy_ends import CopyEnds, whole
 from gateway.state.producer_ids import GATEWAY_PID_BASE, mirror_producer_id
 from gateway.state.records import MirrorRecord, PartitionStart, ProducerEntry
 from tests.support.mirror.batches import make_batch
-from tests.support.mirror.partition_talk import tail
+from tests.support.mirror.partition_talk import tail, topic_mirror
 
 RECORD = MirrorRecord(
     link="l", source_topic="t", mirror_topic="t", mirror_id=2, readable=True, starts=(PartitionStart(0, 0),) * 2
@@ -24,13 +24,7 @@ ENTRY = ProducerEntry(GATEWAY_PID_BASE, 0, 7, 16, 0)
 
 @pytest.fixture
 def topic() -> TopicMirror:
-    dependencies: Any = SimpleNamespace(
-        link="l", link_id=1, maps=None, skip_deleted=False, retry_s=300.0, wall_ms=lambda: 5_000, clock=lambda: 0.0,
-        source=SimpleNamespace(invalidate=lambda name: None), progress=SimpleNamespace(advance=lambda *_: None),
-        events=SimpleNamespace(topic_readable=lambda *_: None),
-        source_logs=SimpleNamespace(ask=lambda *_, **__: None), target_logs=SimpleNamespace(ask=lambda *_: None),
-    )  # fmt: skip
-    return TopicMirror(RECORD, dependencies, lambda runner: None)
+    return topic_mirror(RECORD)
 
 
 def begun(topic: TopicMirror, index: int, position: int = 0) -> PartitionRunner:
