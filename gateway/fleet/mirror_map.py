@@ -97,12 +97,11 @@ class MirrorMap:
     def _touched_by(self, names: Collection[str], records: Mapping[Key, MirrorRecord]) -> set[Key]:
         """The mirrors that one of these has a part of, or of which somebody has what it was not given; or of which
         nobody has a part."""
-        topics, given, those = self._topics or {}, self._given, frozenset(names)
-        found = {
-            key
-            for key, holders in topics.items()
-            if not those.isdisjoint(holders.values()) or any(given.get(each) != name for each, name in holders.items())
-        }
+        topics, those, found = self._topics or {}, frozenset(names), set[Key]()
+        for key, holders in topics.items():
+            given = self._given_of(records.get(key))
+            if not those.isdisjoint(holders.values()) or any(given.get(each) != name for each, name in holders.items()):
+                found.add(key)
         return found | {key for key, record in records.items() if len(topics.get(key, ())) < len(record.starts)}
 
     def _whole(
@@ -131,14 +130,19 @@ class MirrorMap:
         """As `mirrored_by` says, of one mirror."""
         if record is None:
             return {}
-        key, partitions = (record.link, record.mirror_topic), partitions_of(record)
-        given = self._given if is_spread(record) and key not in self.overridden else {}
+        given, partitions = self._given_of(record), partitions_of(record)
         leader = assignment.leader if assignment.leader in assignment.owners else ""
         found = {each: given.get(each, leader) for each in partitions}
         if absent:
             lost = [each for each, name in found.items() if name in absent]
             found |= {each: heir(alive, each) if alive else "" for each in lost}
         return {each: name for each, name in found.items() if name}
+
+    def _given_of(self, record: MirrorRecord | None) -> Holders:
+        """What the assignment gives out of a mirror: of one that is not spread that counts for nothing."""
+        if record is None or not is_spread(record) or (record.link, record.mirror_topic) in self.overridden:
+            return {}
+        return self._given
 
     def moved(self, found: Division) -> set[MirrorPartition]:
         """The partitions that another gateway is to mirror than what was kept says, or one at last, or none now."""

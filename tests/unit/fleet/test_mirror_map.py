@@ -96,6 +96,19 @@ def test_a_change_is_worked_out_as_all_of_it_would_be(steps: list[list[object]])
             assert one.of(link, topic) == {each for each in held if (each.link, each.topic) == (link, topic)}
 
 
+def test_an_heir_gives_back_what_an_assignment_gave_it_too_early() -> None:
+    """A mirror that is not readable yet is its leader's, whatever was given out; while that is silent, its heir's."""
+    one, part = MirrorMap("a"), MirrorPartition("l", "t", 0)
+    record = MirrorRecord(
+        link="l", source_topic="t", mirror_topic="t", mirror_id=1, readable=False, starts=(PartitionStart(0, 0),)
+    )
+    owners = {"a": frozenset({part}), "b": frozenset[MirrorPartition]()}
+    one.assignment = FleetAssignment(leader="b", owners=owners)
+    for silent, holder in ((frozenset({"b"}), "a"), (frozenset[str](), "b")):
+        one.keep(one.find({("l", "t"): record}, (), silent))
+        assert one.holder(part) == holder
+
+
 def test_a_record_that_changes_is_all_that_is_looked_at() -> None:
     one = MirrorMap("a")
     known = {
