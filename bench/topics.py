@@ -58,7 +58,7 @@ class Topics:
 
     def wait_in_sync(self, names: Sequence[str], partitions: int = PARTITIONS) -> None:
         """Wait until each partition of these topics has all of its replicas in sync."""
-        wait_until(lambda: self._in_sync(names) == partitions * len(names), 120.0, f"replicas of {names[0]} …")
+        wait_until(lambda: self._in_sync(names) == partitions * len(names), 300.0, f"replicas of {names[0]} …")
 
     def _in_sync(self, names: Sequence[str]) -> int:
         known = self._admin.list_topics(timeout=20).topics

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx
 import psutil
@@ -21,6 +21,8 @@ from gateway.cli.connection import BearerFile
 from gateway.devcluster import claim_ports, release_ports
 
 HOST = "127.0.0.1"
+_DELETED_S: Final = 120.0
+"""For a link to be deleted: what is being made of it comes first, when a load gave up."""
 
 
 class Lockgate:
@@ -107,7 +109,7 @@ class Lockgate:
         try:
             yield
         finally:
-            wait_until(lambda: self._deleted(name), 30.0, f"link {name} to be deleted", poll_s=0.2)
+            wait_until(lambda: self._deleted(name), _DELETED_S, f"link {name} to be deleted", poll_s=0.2)
 
     def _deleted(self, link: str) -> bool:
         """False while something of it changes, like the configs of topics that have just been promoted."""

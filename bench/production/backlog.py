@@ -29,11 +29,11 @@ def load_of(cell: Cell) -> str:
     return f"backlog-{cell.name}"
 
 
-def batches_of(cell: Cell, sizes: Sizes) -> int:
-    """How many to write to each partition."""
+def batches_of(cell: Cell, sizes: Sizes, mb: int = 0) -> int:
+    """How many to write to each partition; `mb`: megabytes of a backlog that is larger than others."""
     if cell.batch * cell.size < _SMALL_BATCH:
         return max(1, sizes.tiny_records // cell.batch // cell.partitions)
-    return max(1, sizes.mb * 1_000_000 // (cell.batch * cell.size) // cell.partitions)
+    return max(1, (mb or sizes.mb) * 1_000_000 // (cell.batch * cell.size) // cell.partitions)
 
 
 def measure(lab: ProductionLab, say: Say) -> None:

@@ -71,7 +71,8 @@ def measure_far(lab: ProductionLab, say: Say) -> None:
     for number in range(lab.sizes.rounds):
         for round_trip_ms in (0, *lab.sizes.far_ms):
             lab.to_source.set(round_trip_ms)
-            metrics = _by_gateway(lab, K16_1, f"far-{number}-{round_trip_ms}", lab.far_source)
+            topic, mb = f"far-{number}-{round_trip_ms}", lab.sizes.far_mb
+            metrics = _by_gateway(lab, K16_1, topic, lab.far_source, mb)
             say(Sample("far", number, f"{round_trip_ms} ms", metrics))
     lab.to_source.set(0)
 
@@ -85,14 +86,14 @@ def measure_replicas(lab: ProductionLab, say: Say) -> None:
     lab.between_replicas.set(0)
 
 
-def _by_gateway(lab: ProductionLab, cell: Cell, topic: str, source: str) -> dict[str, float]:
+def _by_gateway(lab: ProductionLab, cell: Cell, topic: str, source: str, mb: int = 0) -> dict[str, float]:
     lab.on_source.create(topic, 1)
     fill(lab.source.bootstrap, topic, cell._replace(batch=1), 1)
     with lab.gateway.link(_LINK, source):
         lab.gateway.mirror(_LINK, topic)
         lab.on_target.wait_for_records(topic, 1, _PATIENCE_S, partitions=1)
         lab.gateway.pause(_LINK, topic)
-        written = fill(lab.source.bootstrap, topic, cell, batches_of(cell, lab.sizes))
+        written = fill(lab.source.bootstrap, topic, cell, batches_of(cell, lab.sizes, mb))
         meter = Meter(lab.gateway.pid)
         lab.gateway.resume(_LINK, topic)
         metrics = copied(lab, cell, topic, meter, 1, written)

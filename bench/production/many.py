@@ -38,6 +38,7 @@ def measure(lab: ProductionLab, say: Say) -> None:
 
 def _measured(lab: ProductionLab, topics: Sequence[str]) -> dict[str, float]:
     lab.on_source.create_all(topics, _PER_TOPIC)
+    lab.on_source.wait_in_sync(topics, _PER_TOPIC)  # a leader that does not know yet that it is one tells no end
     thousands = len(topics) * _PER_TOPIC / 1000
     bare_s = _bare(lab, [f"bare-{topic}" for topic in topics[: 1000 // _PER_TOPIC]])
     with lab.gateway.link(_LINK, lab.source.bootstrap):

@@ -38,7 +38,8 @@ class Sizes:
         tiny_records: of a backlog of batches below 4 KB; others have `mb` megabytes.
         mm2_tuned: whether a tuned MirrorMaker 2 takes part.
         tail_s, tail_rate: seconds and batches per second of the steady stream.
-        far_ms: how far the source is away, round trip.
+        far_ms, far_mb: how far the source is away, round trip; and the megabytes of a backlog there: the first answers
+            of a far source take half a second, which is to be a small part.
         replicas_ms: how far the target's brokers are from each other, round trip.
         many: partitions of a link.
         rest_s: seconds at rest.
@@ -55,6 +56,7 @@ class Sizes:
     tail_s: float
     tail_rate: int = 1_000
     far_ms: tuple[int, ...] = (50, 100)
+    far_mb: int
     replicas_ms: int = 2
     many: tuple[int, ...]
     rest_s: float
@@ -75,6 +77,7 @@ FULL: Final = Sizes(
     mb=100,
     mm2_tuned=True,
     tail_s=30.0,
+    far_mb=400,
     many=(1_000, 4_000, 10_000),
     rest_s=20.0,
     settle_s=70.0,
@@ -91,6 +94,7 @@ QUICK: Final = replace(
     mm2_tuned=False,
     tail_s=10.0,
     far_ms=(100,),
+    far_mb=240,
     many=(1_000, 4_000),
     rest_s=10.0,
     flood=200_000,
@@ -105,6 +109,7 @@ SMOKE: Final = replace(
     tail_s=2.0,
     tail_rate=200,
     far_ms=(20,),
+    far_mb=2,
     many=(40,),
     rest_s=1.0,
     settle_s=1.0,

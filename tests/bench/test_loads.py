@@ -17,7 +17,7 @@ def test_loads_through_the_gateway(tmp_path: Path) -> None:
     result, last = run_bench(tmp_path, *loads)
     took_part = {sample["contestant"] for sample in result["samples"] if sample["load"] == "fetch"}
     assert took_part >= CONTESTANTS
-    passed = {"pass_fetch", "pass_produce", "pass_produce_topics", "forward_produce"}
+    passed = {"pass_fetch", "pass_produce", "pass_produce_topics", "forward_produce", "forward_produce_partitions"}
     assert set(result["micro"]) == {"framing", "header_peek", "produce_split", "batch_rewrite"} | passed
     assert result["machine"]["cores"] >= 1
     assert result["versions"]["target_kafka"] == "4.3.1"
