@@ -25,7 +25,14 @@ from gateway.mirror.partition.log_start import plan_start
 from gateway.state.records import MirrorRecord
 from tests.support.brokers.clusters import SOON_MISSED, running_cluster
 from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
-from tests.support.brokers.replicas import in_sync, last_epoch, log_end, replicas_of, start_behind, unread_fetches
+from tests.support.brokers.replicas import (
+    in_sync,
+    last_epoch,
+    log_end,
+    replicas_of,
+    start_behind,
+    stop_with_unread_answers,
+)
 from tests.support.clients.writer import Writer
 from tests.support.mirror.mirror_lab import LINK, Lab, mirror_lab
 from tests.support.waiting import wait_until, wait_until_async
@@ -74,11 +81,7 @@ async def lose_a_leader(lab: Lab, source: DevCluster, target: DevCluster, topic:
             await wait_until_async(
                 lambda: all(has(node) == has(leader) for node in followers), 10.0, what=f"replication of {led}"
             )
-            for node in followers:
-                node.signal(signal.SIGSTOP)
-            await wait_until_async(
-                lambda: unread_fetches(leader) >= len(followers), 10.0, what=f"answers of node {number}"
-            )
+            await asyncio.to_thread(stop_with_unread_answers, followers, leader)
             before = has(leader)
         await wait_until_async(lambda: has(leader) != before, 10.0, what=f"appends to {led} at node {number} alone")
         said = {one.partition: max(one.mirrored_to or 0, one.target_end) for one in lab.status(topic)}

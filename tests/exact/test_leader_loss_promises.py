@@ -26,7 +26,14 @@ from gateway.devcluster import DevCluster
 from gateway.devcluster.node import NodeProcess
 from tests.support.brokers.clusters import SOON_MISSED, running_cluster
 from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
-from tests.support.brokers.replicas import in_sync, last_epoch, log_end, replicas_of, start_behind, unread_fetches
+from tests.support.brokers.replicas import (
+    in_sync,
+    last_epoch,
+    log_end,
+    replicas_of,
+    start_behind,
+    stop_with_unread_answers,
+)
 from tests.support.clients.writer import Writer
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.gateways.mirror_gateway import MirrorGateway, mirror_gateway
@@ -117,9 +124,7 @@ def lose_a_leader(target: DevCluster, topic: str, promises: Promises) -> list[st
     try:
         with frozen(promises.mirror.gateway):
             wait_until(lambda: is_replicated(target, topic, leader, led), _LEVEL_S, what=f"replication of {led}")
-            for node in followers:
-                node.signal(signal.SIGSTOP)
-            wait_until(lambda: unread_fetches(leader) >= len(followers), _LEVEL_S, what=f"answers of {number}")
+            stop_with_unread_answers(followers, leader)
             theirs = {index: log_end(leader, topic, index) for index in led}
         promises.listen_until(lambda _: any(log_end(leader, topic, index) > theirs[index] for index in led))
         appended = [index for index in led if log_end(leader, topic, index) > theirs[index]]

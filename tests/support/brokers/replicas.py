@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,9 +13,12 @@ from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
 from gateway.devcluster.node import NodeProcess
+from tests.support.waiting import wait_until
 
 _HEADER: Final = struct.Struct(">qi11xi")
 """Of a batch: base offset, bytes that follow, last offset delta (Kafka protocol, Record Batch)."""
+_ANSWERED_S: Final = 5.0
+"""Ten times as long as a leader holds a follower's Fetch (replica.fetch.wait.max.ms)."""
 
 
 def log_end(node: NodeProcess, topic: str, partition: int) -> int:
@@ -62,6 +66,26 @@ def unread_fetches(leader: NodeProcess) -> int:
             _, _, remote, _, queues, *_ = line.split()
             count += int(remote.rpartition(":")[2], 16) == port and int(queues.rpartition(":")[2], 16) > 0
     return count
+
+
+def stop_with_unread_answers(followers: Sequence[NodeProcess], leader: NodeProcess) -> None:
+    """Stop them (SIGSTOP) where each has an answer before it that it has not read; `unread_fetches`.
+
+    One that is stopped between an answer and its next Fetch has none to come: then all go on, and are stopped anew.
+    Raises AssertionError when they had none several times; they are stopped then as well.
+    """
+    for is_last in (False, False, False, True):
+        for node in followers:
+            node.signal(signal.SIGSTOP)
+        try:
+            wait_until(lambda: unread_fetches(leader) >= len(followers), _ANSWERED_S, what="answers that are not read")
+        except AssertionError:
+            if is_last:
+                raise
+            for node in followers:
+                node.signal(signal.SIGCONT)
+        else:
+            return
 
 
 class Replicas(NamedTuple):
