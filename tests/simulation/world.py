@@ -121,6 +121,7 @@ class World:
         self.gateways = [self._gateway(number) for number in range(plan.gateways)]
         self.operator = Operator(self._asked, loop.time, lambda text: self.story.tell("operator", text))
         self.events = Events(self)
+        self.operator.before_promote = self.events.writers_beside_gone
         self._beside: list[asyncio.Task[None]] = []
         self._undoing: dict[asyncio.Task[None], None] = {}
         self._act: Act | None = None

@@ -58,6 +58,7 @@ class Events:
         self.early: GroupMember | None = None
         self.replaced: dict[str, UUID] = {}
         self._later: list[asyncio.Task[None]] = []
+        self._beside: list[Producer] = []  # write to the source, and do not use the gateways
         self._do: Mapping[EventKind, Callable[[Event], str]] = {
             **NetworkEvents(stage).table,
             **LateEnds(stage).table,
@@ -91,6 +92,14 @@ class Events:
     def strike(self, event: Event) -> str:
         """Do it now. Returns what happens, '' when there is nobody to whom it could."""
         return self._do[event.kind](event)
+
+    async def writers_beside_gone(self) -> None:
+        """Nobody writes to the source beside the gateways any more: who promotes sees to that.
+
+        No gateway can hold such a writer. A promote finds one that writes under the write pause, which may be short.
+        """
+        for producer in self._beside:
+            await producer.stop()
 
     def members(self) -> list[GroupMember]:
         """Those that read to the end of the run."""
@@ -259,6 +268,7 @@ class Events:
         source.add_partitions(source.topics[topic], count + 1)
         producer = self._stage.producer("adder", topic, count + 1)
         producer.keys = [(topic, count)]
+        self._beside.append(producer)
         self._stage.soon(_writes(producer), producer.name)
         return f"{topic} has {count + 1} partitions on the source, and the new one is written for {_WRITES_S:g} s"
 

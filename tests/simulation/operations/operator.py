@@ -50,7 +50,8 @@ class TopicFailed(Exception):
 class Operator:
     """Runs on a node of its own. `gateways`: those there are now, in the order in which they are asked.
 
-    `link`, `prefix`: the link that it looks after, and how its mirror topics' names begin.
+    `link`, `prefix`: the link that it looks after, and how its mirror topics' names begin. `before_promote`: what is
+    seen to before each time that a promote is asked for.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Operator:
         self._clock = clock
         self._tell = tell
         self._said: tuple[int, Any] = (0, "")
+        self.before_promote: Callable[[], Awaitable[None]] = _nothing
 
     def of_link(self, link: str, prefix: str = "") -> Operator:
         """Somebody who asks the same gateways for another link."""
@@ -350,6 +352,8 @@ class Operator:
             left = [t for t in topics if t in shown and (shown[t] == begin or (begin is None and shown[t] != end))]
             if not left or (verb == "promote" and len(left) < len(topics)):
                 return
+            if verb == "promote":
+                await self.before_promote()
             body: dict[str, Any] = {"mirror_topic_names": left, **({"force": True} if force else {})}
             body |= {"group_names": list(groups)} if groups else {}
             if verb == "promote" and begin is not None:  # what was listed may be old by now
@@ -376,6 +380,10 @@ class Operator:
                 asked_at = self._clock()
                 continue
             await asyncio.sleep(min(max(_LOOK_S, (now - began) / 10), _SELDOM_S))
+
+
+async def _nothing() -> None:
+    pass
 
 
 def _reason(answer: Any) -> str:
