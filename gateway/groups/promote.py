@@ -254,6 +254,7 @@ class GroupPromotions:
             progress.gated_everywhere = True
         mirrors_at, asked_at = self._store.mirrors_grown_at, self._clock()
         offsets, left = await self._offsets.on_source(record)
+        progress.forget_offsets()
         progress.mirrors_at = mirrors_at
         progress.offsets, progress.offsets_at = offsets, self._clock()
         progress.remember(offsets, asked_at)

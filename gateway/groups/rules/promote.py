@@ -15,6 +15,7 @@ and its gate on the target opens::
         DONE: the gate opens by the record, at every gateway
 
     before MARK_PROMOTED, when a member is seen on the source: --MARK_ACTIVE--> DONE (tried again later)
+    behind COMMIT, when the mirror has FAILED or begins anew: --READ_OFFSETS--> and all is translated anew
 
 Safety: the gate opens only for a PROMOTED record; a group is PROMOTED only after the target gave the offsets back,
 and by a last look behind that: the source has no members, and the same offsets. Whenever its offsets are seen to be
@@ -220,16 +221,10 @@ def _carry_over(snapshot: GroupSnapshot) -> GroupStep:
         return GroupStep(GroupStepKind.READ_OFFSETS)
     if snapshot.members_at <= snapshot.offsets_at:
         return GroupStep(GroupStepKind.CHECK_MEMBERS)
-    for offset in snapshot.offsets:
-        if offset.topic in snapshot.failed:
-            return GroupStep(GroupStepKind.WAIT, _failed(offset.topic))
-        key = (offset.topic, offset.partition)
-        mirrored = snapshot.mirrored.get(key)
-        needed = min(offset.offset, snapshot.ends.get(key, offset.offset))
-        if mirrored is None or mirrored < needed:
-            at = "is not known yet" if mirrored is None else f"has come to {mirrored}"
-            where = f"{offset.topic}-{offset.partition}"
-            return GroupStep(GroupStepKind.WAIT, f"the mirror of {where} {at}, the group is at {offset.offset}")
+    if waits := _mirror_waits(snapshot, snapshot.offsets):
+        if snapshot.carried is not None:  # it was repaired meanwhile, or is to be: records may get other offsets
+            return GroupStep(GroupStepKind.READ_OFFSETS)
+        return GroupStep(GroupStepKind.WAIT, waits)
     if snapshot.carried is None:
         return GroupStep(GroupStepKind.COMMIT)
     if snapshot.read_back is None:
@@ -240,6 +235,20 @@ def _carry_over(snapshot: GroupSnapshot) -> GroupStep:
             where = f"{one.topic}-{one.partition}"
             return _give_up(snapshot, f"the target holds {held} for {where}, committed was {one.target_offset}")
     return GroupStep(GroupStepKind.MARK_PROMOTED)
+
+
+def _mirror_waits(snapshot: GroupSnapshot, offsets: Iterable[SourceOffset]) -> str:
+    """What the mirror lacks of the records below these offsets; '' when it has them."""
+    for offset in offsets:
+        if offset.topic in snapshot.failed:
+            return _failed(offset.topic)
+        key = (offset.topic, offset.partition)
+        mirrored = snapshot.mirrored.get(key)
+        needed = min(offset.offset, snapshot.ends.get(key, offset.offset))
+        if mirrored is None or mirrored < needed:
+            at = "is not known yet" if mirrored is None else f"has come to {mirrored}"
+            return f"the mirror of {offset.topic}-{offset.partition} {at}, the group is at {offset.offset}"
+    return ""
 
 
 def _failed(topic: str) -> str:

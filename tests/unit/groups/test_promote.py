@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gateway.errors import Conflict
 from gateway.groups import promote as promote_group
+from gateway.groups.offsets import Offsets
 from gateway.kafka.commits import Committed
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.fleet_wide import OnlyHere
@@ -217,6 +218,28 @@ async def test_waits_for_a_mirror_that_has_failed(scene: GroupScene) -> None:
     assert not scene.offsets.commits
     await scene.plane.by_hand(mirror)
     assert (await run).state is GroupState.PROMOTED
+
+
+async def test_offsets_are_translated_anew_when_the_mirror_failed_behind_their_commit(
+    scene: GroupScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repair may give the copy other offsets."""
+    scene.offsets.source_holds = {KEY: (50, "")}
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    commit = scene.offsets.commit_on_target
+
+    async def fails_behind_it(group: str, offsets: Offsets) -> None:
+        await commit(group, offsets)
+        if scene.offsets.commits == 1:
+            await scene.plane.by_hand(replace(mirror, state=MirrorState.FAILED))
+
+    monkeypatch.setattr(scene.offsets, "commit_on_target", fails_behind_it)
+    run = asyncio.create_task(scene.promoter.promote("l", "g"))
+    await wait_until_async(lambda: "has FAILED" in scene.promoter.waits_for("l", "g"), 5, what="the reason")
+    assert scene.offsets.commits == 1
+    await scene.plane.by_hand(mirror)
+    assert (await run).state is GroupState.PROMOTED
+    assert scene.offsets.commits == 2
 
 
 async def test_a_mirror_that_never_comes_there_ends_the_patience(scene: GroupScene) -> None:

@@ -162,6 +162,15 @@ def test_it_waits_for_a_mirror_that_has_failed() -> None:
     assert "repair it, or fail it over" in step.reason
 
 
+def test_what_was_translated_before_a_mirror_was_repaired_is_forgotten() -> None:
+    """A repair may give records of the copy other offsets."""
+    model = Model(state=GroupState.PENDING_PROMOTED, mirrored=10, offsets=10, offsets_at=1.0)
+    carried = replace(model.snapshot(), carried=())
+    assert next_step(carried, LIMITS).kind is GroupStepKind.READ_BACK
+    for repaired in (replace(carried, failed=frozenset({"orders"})), replace(carried, mirrored={})):
+        assert next_step(repaired, LIMITS).kind is GroupStepKind.READ_OFFSETS
+
+
 def test_an_empty_group_that_nobody_waits_for_is_not_promoted_by_itself() -> None:
     model = Model(mirrored=10, waiting=0)
     model.run()
