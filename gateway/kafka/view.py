@@ -79,7 +79,8 @@ def next_view(view: ClusterView, response: Any, asked: Collection[str] | None) -
     """The view after a MetadataResponse to a request for the topics `asked` (None: all).
 
     Topics that were asked for and do not exist leave the view. A partition whose leader epoch went backwards
-    (the broker that answered lags behind) keeps what is known. A topic of which nothing has changed is the same object.
+    (the broker that answered lags behind) keeps what is known; so does one that is not in the answer, as a topic that
+    keeps its id loses no partition. A topic of which nothing has changed is the same object.
     """
     topics = {} if asked is None else dict(view.topics)
     for name in asked or ():
@@ -114,5 +115,7 @@ def _topic(topic: Any, known: TopicView | None) -> TopicView:
         )
         old = same.get(index)
         partitions[index] = old if old is not None and old.leader_epoch > fresh.leader_epoch >= 0 else fresh
+    if any(topic_id) and partitions:
+        partitions |= {index: old for index, old in same.items() if index not in partitions}
     fresh_topic = TopicView(topic_id, partitions, topic.error_code, topic.is_internal)
     return known if known == fresh_topic else fresh_topic

@@ -70,6 +70,24 @@ def test_a_broker_that_lags_behind_does_not_bring_an_old_leader_back() -> None:
     assert [later.topics["t"].partitions[p].leader for p in (0, 1)] == [2, 1]
 
 
+def test_a_broker_that_lags_behind_takes_no_partition_away() -> None:
+    view = next_view(ClusterView(), response(topic("t", partition(0, 2), partition(1, 2, 3))), None)
+
+    later = next_view(view, response(topic("t", partition(0, 2))), {"t"})
+
+    assert later.topics["t"] is view.topics["t"]
+
+
+def test_a_topic_without_an_id_may_have_been_made_again_with_fewer_partitions() -> None:
+    nameless = uuid.UUID(int=0)
+    two = topic("t", partition(0, 2), partition(1, 2), topic_id=nameless)
+    view = next_view(ClusterView(), response(two), None)
+
+    later = next_view(view, response(topic("t", partition(0, 2), topic_id=nameless)), {"t"})
+
+    assert list(later.topics["t"].partitions) == [0]
+
+
 def test_a_topic_made_again_begins_again() -> None:
     view = next_view(ClusterView(), response(topic("t", partition(0, 2, 6))), None)
     again = topic("t", partition(0, 1, 0), topic_id=uuid.UUID(int=8))

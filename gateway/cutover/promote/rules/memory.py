@@ -45,12 +45,16 @@ def _all_stopped(facts: Sequence[TopicObservations]) -> bool:
 
 
 def _short(reading: EndReading, acks: Iterable[PauseAck]) -> tuple[int, int, int] | None:
-    """The first partition that ends below what was acknowledged to a client: (partition, end, acknowledged)."""
+    """The first partition that ends below what was acknowledged to a client: (partition, end, acknowledged).
+
+    One that was added meanwhile, and that the reading does not have, ends at 0 by it.
+    """
     ends = reading.ends
     for ack in acks:
         for partition, acked in ack.acked:
-            if partition < len(ends) and ends[partition] < acked:
-                return partition, ends[partition], acked
+            end = ends[partition] if partition < len(ends) else 0
+            if end < acked:
+                return partition, end, acked
     return None
 
 

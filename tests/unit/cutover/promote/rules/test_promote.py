@@ -445,7 +445,7 @@ def test_a_reading_below_what_clients_were_told_is_none() -> None:
     memory = PromoteMemory([T])
     memory.marked(T, 4)
     memory.pause_began(1.0)
-    memory.acknowledged(PauseAck("g", T, 4, 0, WritePhase.PAUSED, acked=((0, 5), (1, 20), (7, 9))), 1.0)
+    memory.acknowledged(PauseAck("g", T, 4, 0, WritePhase.PAUSED, acked=((0, 5), (1, 20), (2, 0))), 1.0)
     memory.acknowledged(PauseAck("older", T, 4, 0, WritePhase.PAUSED), 1.0)
     record = mirror_record(link="l", source_topic=T, mirror_topic=T, mirror_id=1, pause_epoch=4)
     facts = TopicObservations(record=record, phases={}, running_partitions=RunningPartitions((10, 19)))
@@ -459,6 +459,19 @@ def test_a_reading_below_what_clients_were_told_is_none() -> None:
         assert (topic().drain is None) is (short is not None), "what was read before was of the same broker, perhaps"
     memory.resumed()
     assert topic().short is None
+
+
+def test_a_reading_without_a_partition_that_clients_have_written_is_none() -> None:
+    """The broker that was asked has not heard of it."""
+    memory = PromoteMemory([T])
+    memory.marked(T, 4)
+    memory.pause_began(1.0)
+    memory.acknowledged(PauseAck("g", T, 4, 0, WritePhase.PAUSED, acked=((0, 10), (2, 6))), 1.0)
+    record = mirror_record(link="l", source_topic=T, mirror_topic=T, mirror_id=1, pause_epoch=4)
+    facts = TopicObservations(record=record, phases={}, running_partitions=RunningPartitions((10, 19)))
+    memory.read(T, EndReading(1.5, 1.6, (10, 19), (10, 19), (10, 19), 2, (10, 19), ()))
+    (topic,) = memory.snapshot(2.0, frozenset("g"), [facts]).topics
+    assert (topic.short, topic.drain) == ((2, 0, 6), None)
 
 
 def test_an_end_below_what_clients_were_told_is_read_again_and_named() -> None:
