@@ -226,9 +226,14 @@ class CatchUps:
         _check(mirror)
 
     async def _begin(self, link: str, topic: str) -> None:
+        """Raises Conflict when the mirror came to be in another state meanwhile: it may have been failed over."""
         self._engine.leave((link, topic))
         async with self._locks.hold(f"mirror/{topic}"):
             mirror = self._records.mirror(link, topic)
+            if _why_not(mirror):
+                self._running.pop((link, topic), None)
+                self._engine.take_back((link, topic))
+                _check(mirror)
             if self.of(link, topic) is not None and mirror.state is not MirrorState.PAUSED:
                 await self._measure.stop(mirror)
         progress = self.of(link, topic)

@@ -18,6 +18,7 @@ from gateway.cutover.failover.rules.failover import left_behind, why_not
 from gateway.cutover.failover.run import FailoverRun, FailoverTools
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict, ControlError
+from gateway.fleet.rules.leases import CATCH_UP_LEASE_S
 from gateway.operations.records import require_kept
 from gateway.state.mirror_states import MirrorOperation, require
 from gateway.state.records import MirrorRecord, MirrorState
@@ -88,6 +89,7 @@ class Failover:
         if written_on_target(record):
             return FailoverPlan(record=record, not_mirrored=(0,) * len(record.starts), exact=True)
         _require_readable(record)
+        self._require_no_job(record)
         source = await self.ends.read(record)
         left = left_behind(source.ends, await self.ends.on_the_copy(record))
         return FailoverPlan(record=record, not_mirrored=left, exact=source.answered)
@@ -117,6 +119,7 @@ class Failover:
                 if written_on_target(record) != written_on_target(before):
                     raise Conflict(f"mirror topic '{topic}' has changed sides meanwhile; look at it, and try again")
                 _require_readable(record)
+                self._require_no_job(record)
                 self._running[link, topic] = run = FailoverRun(self._tools, record)
                 try:
                     await self._cut_over(run, record)
@@ -142,6 +145,14 @@ class Failover:
                     await self._over.wait()
         except TimeoutError:
             _log.warning("failovers are not over yet", topics=sorted(topic for _, topic in self._running))
+
+    def _require_no_job(self, record: MirrorRecord) -> None:
+        """It would go on to append, behind what clients write to the target by then."""
+        if self._tools.measure.catching_up(record):
+            raise Conflict(
+                f"a job copies mirror topic '{record.mirror_topic}' now, and would append to what clients write to "
+                f"the target: stop the job, and ask again (one that was killed is waited for {CATCH_UP_LEASE_S:g} s)"
+            )
 
     def _ended(self, key: tuple[str, str]) -> None:
         self._running.pop(key, None)

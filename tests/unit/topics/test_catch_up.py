@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import MirrorError, MirrorRecord, MirrorState
 from gateway.topics.catch_up import LEASE_S, CatchUp, JobState
 from tests.support.control.control_plane import Plane
+from tests.support.waiting import wait_until_async
 
 
 def progress(job: str = "job-1", done: int = 5) -> CatchUp:
@@ -106,6 +108,35 @@ async def test_no_promote_while_a_job_copies(plane):
     with pytest.raises(Conflict, match="being caught up by spark job job-1"):
         await plane.service.mirrors.promote("l", ["orders"])
     assert plane.state() is MirrorState.ACTIVE
+
+
+async def test_no_failover_while_a_job_copies(plane):
+    """It would append behind what clients write to the target by then."""
+    await plane.with_mirror()
+    await plane.store.put(replace(plane.store.mirrors["l", "orders"], readable=True))
+    await report(plane)
+
+    for ask in (
+        plane.service.failbacks.failover_plan("l", "orders"),
+        plane.service.failbacks.failover("l", ["orders"]),
+    ):
+        with pytest.raises(Conflict, match="a job copies mirror topic 'orders' now.*stop the job, and ask again"):
+            await ask
+    assert plane.state() is MirrorState.ACTIVE
+
+
+async def test_no_job_begins_on_a_topic_that_is_failed_over_meanwhile(plane):
+    await plane.with_mirror()
+    async with plane.parts.locks.hold("mirror/orders"):
+        begun = asyncio.create_task(report(plane))
+        await wait_until_async(lambda: plane.service.catch_ups.of("l", "orders") is not None)
+        stopped = replace(plane.store.mirrors["l", "orders"], state=MirrorState.STOPPED)
+        await plane.by_hand(stopped)
+
+    with pytest.raises(Conflict, match="is STOPPED: there is nothing to catch up"):
+        await begun
+    assert plane.service.catch_ups.of("l", "orders") is None
+    assert not plane.service.catch_ups.paused_for_job()
 
 
 async def test_what_cannot_be_caught_up(plane):
