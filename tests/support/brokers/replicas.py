@@ -17,8 +17,11 @@ from tests.support.waiting import wait_until
 
 _HEADER: Final = struct.Struct(">qi11xi")
 """Of a batch: base offset, bytes that follow, last offset delta (Kafka protocol, Record Batch)."""
-_ANSWERED_S: Final = 5.0
-"""Ten times as long as a leader holds a follower's Fetch (replica.fetch.wait.max.ms)."""
+_ANSWERED_S: Final = 1.5
+"""Longer than a leader holds a follower's Fetch (replica.fetch.wait.max.ms, 0.5 s), and far below a broker's session:
+who is stopped for so long is not missed."""
+_STOPPED_TIMES: Final = 10
+_READ_S: Final = 10.0
 
 
 def log_end(node: NodeProcess, topic: str, partition: int) -> int:
@@ -74,16 +77,17 @@ def stop_with_unread_answers(followers: Sequence[NodeProcess], leader: NodeProce
     One that is stopped between an answer and its next Fetch has none to come: then all go on, and are stopped anew.
     Raises AssertionError when they had none several times; they are stopped then as well.
     """
-    for is_last in (False, False, False, True):
+    for times_left in reversed(range(_STOPPED_TIMES)):
         for node in followers:
             node.signal(signal.SIGSTOP)
         try:
             wait_until(lambda: unread_fetches(leader) >= len(followers), _ANSWERED_S, what="answers that are not read")
         except AssertionError:
-            if is_last:
+            if not times_left:
                 raise
             for node in followers:
                 node.signal(signal.SIGCONT)
+            wait_until(lambda: not unread_fetches(leader), _READ_S, what="answers that are read")
         else:
             return
 
