@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Callable
@@ -23,6 +24,8 @@ SOURCE, TARGET, PARTITIONS = "source", "target", 2
 LEASE_S = 5.0
 FOUND_AS = {"forget a write pause of the fleet": "lost-write", "overlook the lease": "lost-write"}
 PAUSED = "overlook the lease"
+TRIES = 3
+"""What a gateway that was stopped does first when it goes on may be to hear of the cutover: then nothing is lost."""
 _BATCHED = {"batch.num.messages": 1000, "linger.ms": 5}
 
 
@@ -114,8 +117,12 @@ Migrate = Callable[[str, bool], Verdict]
 
 @pytest.fixture
 def migrate(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> Migrate:
+    runs = itertools.count()
+
     def run(patch: str, paused: bool) -> Verdict:
-        migration = FleetMigration(tmp_path, source, target, topic, patch, paused=paused)
+        folder = tmp_path / str(number := next(runs))
+        folder.mkdir()
+        migration = FleetMigration(folder, source, target, f"{topic}-{number}", patch, paused=paused)
         try:
             return migration.run()
         finally:
@@ -139,4 +146,8 @@ def test_a_sound_fleet_is_valid(migrate: Migrate, paused: bool) -> None:
 @pytest.mark.parametrize("patch", FOUND_AS, ids=lambda patch: patch.replace(" ", "-"))
 def test_a_seeded_fault_of_a_fleet_is_found(migrate: Migrate, patch: str) -> None:
     verdict = migrate(patch, patch == PAUSED)
+    for _ in range(TRIES - 1 if patch == PAUSED else 0):
+        if verdict.counts[FOUND_AS[patch]]:
+            break
+        verdict = migrate(patch, True)
     assert verdict.counts[FOUND_AS[patch]] > 0, verdict.as_text()
