@@ -16,6 +16,7 @@ from bench.waiting import wait_until
 
 PARTITIONS: Final = 6
 _PARTITIONS_AT_ONCE: Final = 1_000
+_DROPPED_S: Final = 20.0
 """A controller refuses a request that makes ten times as many."""
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _numbers = itertools.count(1)
@@ -72,9 +73,12 @@ class Topics:
         return sum(partition.leader >= 0 for partition in found)
 
     def drop(self, *names: str) -> None:
-        """Delete topics; one that is not there is no fault."""
-        for done in self._admin.delete_topics(list(names), operation_timeout=10).values():
-            done.exception(20)
+        """Delete topics; one that is not there is no fault. Raises BenchError when brokers do not answer."""
+        for name, done in self._admin.delete_topics(list(names), operation_timeout=10).items():
+            try:
+                done.exception(_DROPPED_S)
+            except TimeoutError as error:
+                raise BenchError(f"waited {_DROPPED_S:.0f} s for topic {name} to be deleted") from error
 
     def records(self, name: str, partitions: int = PARTITIONS) -> int:
         """How many records a topic took in all its life: the sum of its end offsets. 0 while it is not there."""

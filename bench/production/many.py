@@ -27,13 +27,25 @@ def measure(lab: ProductionLab, say: Say) -> None:
     for partitions in lab.sizes.many:
         topics = [f"many-{partitions}-{number}" for number in range(max(1, partitions // _PER_TOPIC))]
         try:
-            say(Sample(f"many-{partitions}", 0, "gateway", _measured(lab, topics)))
+            try:
+                say(Sample(f"many-{partitions}", 0, "gateway", _measured(lab, topics)))
+            finally:
+                for where in (lab.on_target, lab.on_source):
+                    where.drop(*topics)
         except BenchError as error:
-            too_many.append(f"{partitions} partitions: {error}")
-        for where in (lab.on_target, lab.on_source):
-            where.drop(*topics)
+            too_many.append(f"{partitions} partitions: {_told(error)}")
     if too_many:
         raise BenchError("; ".join(too_many))
+
+
+def _told(error: BaseException | None) -> str:
+    """What failed first, then what failed when that was cleared away: full brokers do not delete either."""
+    told: list[str] = []
+    while error is not None:
+        if isinstance(error, BenchError):
+            told.append(str(error))
+        error = error.__context__
+    return ", then ".join(reversed(told))
 
 
 def _measured(lab: ProductionLab, topics: Sequence[str]) -> dict[str, float]:
