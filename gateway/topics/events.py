@@ -25,7 +25,7 @@ from gateway.state.codec import key_of
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, WrongState, allows
 from gateway.state.records import LostRecords, MirrorError, MirrorMode, MirrorRecord
-from gateway.state.store import StoreError
+from gateway.state.store import StoreConflict, StoreError
 from gateway.topics.status import Measure
 from gateway.transport.background import Background
 from gateway.transport.wakeups import together
@@ -203,24 +203,32 @@ class EngineEvents:
         self._left.update(key for key, reports in self._lost.items() if reports)
 
     async def _store_readable(self) -> None:
-        """Of many mirrors that come to be readable at about the same time in one write; what fails goes one by one.
+        """Of mirrors that come to be readable at about the same time some in each write; what fails goes one by one.
 
         What is stored is forgotten, so the next look is at what is news by then.
         """
-        olds = []
-        for key in list(self._readable):
-            mirror = self._store.mirrors.get(key)
-            if mirror is not None:
-                self._keep_to(mirror)
-            if mirror is None or mirror.readable:
-                self._readable.discard(key)
-            elif key in self._readable and self._is_all(mirror):
-                olds.append(mirror)
-        if len(olds) < 2:
-            return
-        news = [replace(mirror, readable=True) for mirror in olds[:_TOGETHER]]
-        with suppress(StoreError):
-            await self._store.write([(key_of(new), new) for new in news], self._store.unchanged(olds[:_TOGETHER]))
+        told = list(self._readable)
+        for first in range(0, len(told), _TOGETHER):
+            olds = [*filter(None, map(self._came_readable, told[first : first + _TOGETHER]))]
+            if len(olds) < 2:
+                continue
+            news = [replace(mirror, readable=True) for mirror in olds]
+            try:
+                await self._store.write([(key_of(new), new) for new in news], self._store.unchanged(olds))
+            except StoreConflict:
+                continue  # that one of these was changed must not keep the others apart
+            except StoreError:
+                return
+
+    def _came_readable(self, key: tuple[str, str]) -> MirrorRecord | None:
+        """Its record when nothing is to be done about it but to store that it is readable."""
+        mirror = self._store.mirrors.get(key)
+        if mirror is not None:
+            self._keep_to(mirror)
+        if mirror is None or mirror.readable:
+            self._readable.discard(key)
+            return None
+        return mirror if key in self._readable and self._is_all(mirror) else None
 
     def _is_all(self, mirror: MirrorRecord) -> bool:
         """Nothing else is to be done about it."""

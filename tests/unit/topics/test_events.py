@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.state.errors import StoreError
+from gateway.state.errors import StoreConflict, StoreError
 from gateway.state.records import MirrorError, MirrorState
+from gateway.topics import events as events_module
 from tests.support.control.control_plane import Plane
 from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
@@ -177,6 +178,32 @@ async def test_mirrors_that_come_to_be_readable_together_are_one_write(plane):
         plane.service.events.topic_readable("l", topic)
     await wait_until_async(lambda: all(mirror.readable for mirror in plane.store.mirrors.values()))
     assert [len(commit) for commit in plane.log.commits[before:]] == [3]
+
+
+async def test_however_many_come_to_be_readable_none_is_written_by_itself(plane, monkeypatch):
+    """Nor for another one's sake: only those that share its write are apart from the rest."""
+    monkeypatch.setattr(events_module, "_TOGETHER", 4)
+    record = await plane.with_mirror("t0")
+    topics = [f"t{index}" for index in range(12)]
+    await plane.by_hand(*(replace(record, mirror_topic=topic, source_topic=topic) for topic in topics[1:]))
+    events, store = plane.service.events, plane.store
+    await events.reconcile()
+    before = len(plane.log.commits)
+    write, tries = store.write, 0
+
+    async def changed_once(*args, **options):
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise StoreConflict("t0 was changed by another operation meanwhile; try again")
+        await write(*args, **options)
+
+    monkeypatch.setattr(store, "write", changed_once)
+    for topic in topics:
+        events._readable.add(events._told_of("l", topic))
+    await events.reconcile()
+    assert all(mirror.readable for mirror in store.mirrors.values())
+    assert [len(commit) for commit in plane.log.commits[before:]] == [4, 4, 1, 1, 1, 1]
 
 
 async def test_mirrors_that_come_to_be_readable_are_written_one_by_one_where_one_has_failed(plane):
