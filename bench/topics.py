@@ -16,8 +16,8 @@ from bench.waiting import wait_until
 
 PARTITIONS: Final = 6
 _PARTITIONS_AT_ONCE: Final = 1_000
-_DROPPED_S: Final = 20.0
 """A controller refuses a request that makes ten times as many."""
+_DROPPED_S: Final = 20.0
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _numbers = itertools.count(1)
 
@@ -38,7 +38,7 @@ class Topics:
         """Create a topic and return its name once its leaders know that they are. Raises BenchError when the cluster
         refuses."""
         self.create_all([name], partitions)
-        wait_until(lambda: self._ends(name, partitions) is not None, 60.0, f"the leaders of {name}", poll_s=0.05)
+        wait_until(lambda: self._ends([name], partitions) is not None, 60.0, f"the leaders of {name}", poll_s=0.05)
         return name
 
     def create_all(self, names: Sequence[str], partitions: int = PARTITIONS) -> None:
@@ -58,8 +58,9 @@ class Topics:
         wait_until(lambda: self._led(names) == partitions * len(names), 120.0, f"leaders of {names[0]} …", poll_s=0.05)
 
     def wait_in_sync(self, names: Sequence[str], partitions: int = PARTITIONS) -> None:
-        """Wait until each partition of these topics has all of its replicas in sync."""
+        """Wait until each partition of these topics has all of its replicas in sync, and its leader tells its end."""
         wait_until(lambda: self._in_sync(names) == partitions * len(names), 300.0, f"replicas of {names[0]} …")
+        wait_until(lambda: self._ends(names, partitions) is not None, 120.0, f"leaders of {names[0]} …", poll_s=0.5)
 
     def _in_sync(self, names: Sequence[str]) -> int:
         known = self._admin.list_topics(timeout=20).topics
@@ -82,11 +83,11 @@ class Topics:
 
     def records(self, name: str, partitions: int = PARTITIONS) -> int:
         """How many records a topic took in all its life: the sum of its end offsets. 0 while it is not there."""
-        return self._ends(name, partitions) or 0
+        return self._ends([name], partitions) or 0
 
-    def _ends(self, name: str, partitions: int) -> int | None:
+    def _ends(self, names: Sequence[str], partitions: int) -> int | None:
         """Their sum; None while a leader does not tell."""
-        wanted = {TopicPartition(name, index): _LATEST for index in range(partitions)}
+        wanted = {TopicPartition(name, index): _LATEST for name in names for index in range(partitions)}
         admin = self._admin  # another thread may have another client made meanwhile
         try:
             found = admin.list_offsets(wanted, request_timeout=20).values()
