@@ -1,5 +1,7 @@
 """The tests' own tools: a client reaches a broker through toxiproxy, and only while the proxy is whole."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
@@ -20,6 +22,20 @@ def test_a_cut_proxy_is_cut_and_mended(source: DevCluster, source_proxy: Proxy) 
     with source_proxy.being_cut():
         assert not answers(source_proxy.host, source_proxy.port)
         assert answers("127.0.0.1", source.spec.nodes[0].client_port)
+    assert answers(source_proxy.host, source_proxy.port)
+
+
+def test_faults_of_several_threads_overlap_on_one_proxy(source_proxy: Proxy) -> None:
+    def hurt(_: int) -> None:
+        for _ in range(5):
+            source_proxy.add("timeout", "downstream", timeout=0)
+            source_proxy.cut()
+            source_proxy.mend()
+            source_proxy.add("timeout", "downstream", timeout=0)
+            source_proxy.mend()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(hurt, range(4)))
     assert answers(source_proxy.host, source_proxy.port)
 
 

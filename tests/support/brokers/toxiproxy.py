@@ -6,8 +6,10 @@ error when the server answers 500.
 """
 
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -23,13 +25,18 @@ _BINARIES: Final = Path(__file__).parents[3] / "build" / "bin"
 
 
 class Proxy:
-    """One proxied TCP port."""
+    """One proxied TCP port.
+
+    Faults may overlap, from several threads: each toxic has a name of its own, and `mend` is one step to the others.
+    """
 
     def __init__(self, api: httpx.Client, name: str, host: str, port: int) -> None:
         self._api = api
         self.name = name
         self.host = host
         self.port = port
+        self._numbers = count()
+        self._lock = threading.Lock()
 
     @property
     def address(self) -> str:
@@ -38,10 +45,15 @@ class Proxy:
 
     def cut(self) -> None:
         """Close all connections and refuse new ones."""
-        self._api.post(f"/proxies/{self.name}", json={"enabled": False}).raise_for_status()
+        with self._lock:
+            self._api.post(f"/proxies/{self.name}", json={"enabled": False}).raise_for_status()
 
     def mend(self) -> None:
         """Accept connections again and remove every toxic."""
+        with self._lock:
+            self._mend()
+
+    def _mend(self) -> None:
         found = self._api.get(f"/proxies/{self.name}").raise_for_status().json()
         if not found["enabled"]:  # toxiproxy may wait for ever to take a toxic from a connection that it has cut
             self._api.delete(f"/proxies/{self.name}").raise_for_status()
@@ -58,8 +70,10 @@ class Proxy:
     def add(self, toxic: str, stream: Stream = "downstream", **attributes: int) -> None:
         """Add a toxic, such as `latency` (latency=ms, jitter=ms), `bandwidth` (rate=KB/s), `timeout` (timeout=ms; 0:
         swallow everything), `reset_peer` (timeout=ms), `slicer`, `limit_data` (bytes=n)."""
-        body: dict[str, Any] = {"name": f"{toxic}_{stream}", "type": toxic, "stream": stream, "attributes": attributes}
-        self._api.post(f"/proxies/{self.name}/toxics", json=body).raise_for_status()
+        name = f"{toxic}_{stream}_{next(self._numbers)}"
+        body: dict[str, Any] = {"name": name, "type": toxic, "stream": stream, "attributes": attributes}
+        with self._lock:
+            self._api.post(f"/proxies/{self.name}/toxics", json=body).raise_for_status()
 
     @contextmanager
     def being_cut(self) -> Iterator[None]:
