@@ -42,9 +42,10 @@ def _told(error: BaseException | None) -> str:
     """What failed first, then what failed when that was cleared away: full brokers do not delete either."""
     told: list[str] = []
     while error is not None:
-        if isinstance(error, BenchError):
-            told.append(str(error))
-        error = error.__context__
+        told.append(str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}")
+        before = error.__context__
+        is_cause = before is not None and before is error.__cause__  # it is told by what was raised from it
+        error = before.__context__ if before is not None and is_cause else before
     return ", then ".join(reversed(told))
 
 

@@ -25,6 +25,8 @@ class _Cluster:
         self.topics = len(names) * partitions
 
     def wait_in_sync(self, _names: list[str], _partitions: int) -> None:
+        if self.topics > 2 * self._holds:
+            raise ConnectionError("the gateway closed the connection")
         if self.topics > self._holds:
             raise BenchError("waited 300 s for replicas")
 
@@ -38,13 +40,14 @@ class _Cluster:
 
 def test_what_failed_first_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(many, "_bare", lambda _lab, _topics: _fail("no bare topics"))
-    lab = SimpleNamespace(sizes=SimpleNamespace(many=(20, 40)), on_source=_Cluster(20), on_target=_Cluster(0))
+    lab = SimpleNamespace(sizes=SimpleNamespace(many=(20, 40, 60)), on_source=_Cluster(20), on_target=_Cluster(0))
     said: list[Sample] = []
     with pytest.raises(BenchError) as failed:
         many.measure(cast(ProductionLab, lab), said.append)
     assert str(failed.value) == (
         "20 partitions: no bare topics; "
-        "40 partitions: waited 300 s for replicas, then waited 20 s for a topic to be deleted"
+        "40 partitions: waited 300 s for replicas, then waited 20 s for a topic to be deleted; "
+        "60 partitions: ConnectionError: the gateway closed the connection, then waited 20 s for a topic to be deleted"
     )
 
 
