@@ -44,8 +44,9 @@ def _told(error: BaseException | None) -> str:
     while error is not None:
         told.append(str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}")
         before = error.__context__
-        is_cause = before is not None and before is error.__cause__  # it is told by what was raised from it
-        error = before.__context__ if before is not None and is_cause else before
+        if before is not None and before is error.__cause__:  # told by what was raised from it
+            before = before.__context__
+        error = before
     return ", then ".join(reversed(told))
 
 
