@@ -101,17 +101,18 @@ async def copy(args: argparse.Namespace, topic: str) -> dict[str, Any]:
     if args.profile:
         profile.enable()
     await engine.start_link(link)
-    engine.start_mirror(MirrorRecord(link="bench", source_topic=topic, mirror_topic=topic, mirror_id=1, starts=starts))
+    mirror = MirrorRecord(link="bench", source_topic=topic, mirror_topic=topic, mirror_id=1, starts=starts)
+    engine.start_mirror(mirror)
     while True:
         await asyncio.sleep(0.02)
-        status = engine.status("bench", topic)
+        status = engine.status(mirror)
         if all(one.mirrored_to == ends[topic, one.partition].offset for one in status):
             break
     after, took = os.times(), time.monotonic() - began
     if args.profile:
         profile.disable()
         profile.dump_stats(args.profile)
-    copied = sum(one.bytes_total for one in engine.status("bench", topic))
+    copied = sum(one.bytes_total for one in engine.status(mirror))
     await engine.close()
     await target.close()
     return {

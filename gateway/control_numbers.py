@@ -88,7 +88,7 @@ class ControlNumbersReader:
 
     def _mirror(self, mirror: MirrorRecord) -> MirrorNumbers:
         link, topic = mirror.link, mirror.mirror_topic
-        partitions = self._engine.status(link, topic)
+        partitions = self._engine.status(mirror)
         return MirrorNumbers(
             link,
             topic,

@@ -93,9 +93,12 @@ def users_and_quotas(parts: ControlParts) -> tuple[Users, Quotas]:
         target=parts.target,
         secrets_of=parts.sources.secrets,
         locks=parts.locks,
+        door=parts.door,
         identities=parts.identities,
     )
-    return users, Quotas(records=parts.records, views=parts.views, target=parts.target, locks=parts.locks)
+    return users, Quotas(
+        records=parts.records, views=parts.views, target=parts.target, locks=parts.locks, door=parts.door
+    )
 
 
 # -- mirror topics ---------------------------------------------------------------------------------------------------
@@ -134,6 +137,7 @@ def mirror_creator(
         ),
         fleet=parts.fleet,
         locks=parts.locks,
+        door=parts.door,
         background=parts.background,
     )
     creator.ended, creator.clock = on_create_ended, parts.clock
@@ -186,6 +190,7 @@ def mirror_deletion(parts: ControlParts, mirrors: Mirrors, catch_ups: CatchUps, 
         without_promote=failbacks.without_promote,
         fleet=parts.fleet,
         locks=parts.locks,
+        door=parts.door,
         background=parts.background,
         deleted=parts.deleted,
     )
@@ -258,6 +263,7 @@ def groups(parts: ControlParts, promoter: GroupPromoter, reports: GroupReports) 
         reports=reports,
         locks=parts.locks,
         target=parts.target,
+        door=parts.door,
     )
 
 

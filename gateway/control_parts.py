@@ -45,6 +45,7 @@ from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.deleted_mirrors import DeletedMirrors
+from gateway.operations.door import Door
 from gateway.operations.fleet_wide import ONLY_HERE, FleetWide
 from gateway.operations.link_tasks import LinkTasks
 from gateway.operations.offset_translation import (
@@ -95,9 +96,11 @@ class ControlParts:
         publisher: RoutingPublisher | None = None,
         identities: Identities = Identities(),  # noqa: B008 - it cannot be changed
         ask_answers: AsksGateways = nobody_counts,
+        lease_valid: Callable[[], bool] = lambda: True,
     ) -> None:
         """`store` is open, `target` started. `publisher`: of `routing`; its own by default. `identities`: of clients,
-        as this gateway's listeners say. `ask_answers`: what clients are answered, by all gateways."""
+        as this gateway's listeners say. `ask_answers`: what clients are answered, by all gateways. `lease_valid`: see
+        `Door`."""
         self.target = target
         self.identities = identities
         self.ask_answers = ask_answers
@@ -113,8 +116,9 @@ class ControlParts:
         self.views = SourcesForViews(sources, self.health)
         self.maps = OffsetMaps(self.records, progress, offset_maps, map_topics)
         self.engine = PausedForJob(engine)
-        self.lifted = LiftedConfigs(self.records, sources, target)
         self.locks = KeyedLocks()
+        self.door = Door(self.records, self.locks, lease_valid)
+        self.lifted = LiftedConfigs(self.records, sources, target, self.door)
         self.background = Background()
         self.deleted = DeletedMirrors()
         self.drift = ConfigDrift(host.wall_ms, self.deleted)
@@ -128,6 +132,7 @@ class ControlParts:
             background=self.background,
             tasks=self.tasks,
             locks=self.locks,
+            door=self.door,
             clock=host.monotonic,
         )
         self.schema_sync = SchemaSync(
@@ -136,6 +141,7 @@ class ControlParts:
             background=self.background,
             tasks=self.tasks,
             locks=self.locks,
+            door=self.door,
             clock=host.monotonic,
         )
         self.schema_gate = SchemaGate(
@@ -254,6 +260,7 @@ def failback_tools(parts: ControlParts, *, ends: SourceEnds | None = None, patie
         progress=parts.progress,
         destinations=destinations,
         lifted=parts.lifted,
+        door=parts.door,
         locks=parts.locks,
         routing=parts.routing,
         patience_s=patience_s,
@@ -316,14 +323,14 @@ def failbacks(
 def group_tools(
     parts: ControlParts, offsets: GroupOffsets | None = None, *, clock: Callable[[], float] | None = None
 ) -> GroupTools:
-    """`offsets`: of both clusters; by default of a gateway that may always commit."""
+    """`offsets`: of both clusters."""
     return GroupTools(
         records=parts.records,
         gates=parts.gates,
         maps=parts.maps,
         progress=parts.progress,
         target=parts.target,
-        offsets=offsets or GroupOffsets(parts.records, parts.sources, parts.target),
+        offsets=offsets or GroupOffsets(parts.records, parts.sources, parts.target, parts.door),
         fleet=parts.fleet,
         background=parts.background,
         health=parts.health,
@@ -374,6 +381,7 @@ def config_sync(parts: ControlParts, clock: Callable[[], float] | None = None) -
         engine=parts.engine,
         maps=parts.maps,
         locks=parts.locks,
+        door=parts.door,
         tasks=parts.tasks,
         clock=clock or parts.clock,
         drift=parts.drift,

@@ -11,6 +11,7 @@ has failed over gets the rights that were held back, in the place of what stood 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -46,6 +47,7 @@ from gateway.kafka.connection.errors import BrokerError, NetError
 from gateway.kafka.rules.acl import Acl, PatternType, ResourceType
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.operations.door import Door
 from gateway.operations.link_tasks import TaskErrorCode, code_of
 from gateway.operations.rules.refusals import Refusals
 from gateway.operations.sources import Sources, SourcesForViews
@@ -164,6 +166,7 @@ class AclRound:
         *,
         store: StateStore,
         target: ClusterAccess,
+        door: Door,
         clock: Callable[[], float],
         now_ms: Callable[[], int],
     ) -> None:
@@ -173,6 +176,7 @@ class AclRound:
         self._memory = memory
         self._store = store
         self._target = target
+        self._door = door
         self._clock = clock
         self._now_ms = now_ms
 
@@ -274,8 +278,7 @@ class AclRound:
         """The claim is stored first: a kill in between leaves nothing behind that nobody remembers."""
         claims = {acl: AclState.MAKING for acl in acls if scene.remembered.get(acl) not in _CLAIMED}
         await self._remember(claims, scene)
-        self._require_unchanged(scene)
-        with target_errors():
+        with target_errors(), self._permit(scene):
             refused = await self._target.create_acls(acls)
         made: dict[Acl, AclState | None] = {acl: AclState.MADE for acl in acls if acl not in refused}
         self._memory.created += len(made)
@@ -289,8 +292,7 @@ class AclRound:
         await self._remember(made)
 
     async def _delete(self, acls: Sequence[Acl], scene: AclScene) -> None:
-        self._require_unchanged(scene)
-        with target_errors():
+        with target_errors(), self._permit(scene):
             refused = await self._target.delete_acls(acls)
         for acl, exc in refused.items():
             self._refused(acl, exc)
@@ -329,6 +331,10 @@ class AclRound:
                 raise StoreConflict(f"the ACLs of link '{name}' were changed by another operation meanwhile")
 
         await self._store.write([(f"acl/{name}/{'/'.join(key)}", record) for key, record in after.items()], unchanged)
+
+    def _permit(self, scene: AclScene) -> AbstractContextManager[None]:
+        """For changes that were decided from this scene."""
+        return self._door.permit(self._link, also=lambda: self._require_unchanged(scene))
 
     def _require_unchanged(self, scene: AclScene) -> None:
         """What has been decided stands on the link's record, and on which topics are promoted."""

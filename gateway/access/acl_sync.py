@@ -18,6 +18,7 @@ from gateway.errors import ControlError
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.acl import Acl
 from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.door import Door
 from gateway.operations.link_rounds import LinkRounds
 from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskStatus
 from gateway.operations.records import Records
@@ -92,6 +93,7 @@ class AclSync:
         background: Background,
         tasks: LinkTasks,
         locks: KeyedLocks,
+        door: Door,
         clock: Callable[[], float],
     ) -> None:
         """`clock`: monotonic seconds."""
@@ -102,6 +104,7 @@ class AclSync:
         self._target = target
         self._tasks = tasks
         self._locks = locks
+        self._door = door
         self._clock = clock
         self._rounds: LinkRounds[_OfLink] = LinkRounds(
             LinkTask.ACL_SYNC,
@@ -177,6 +180,7 @@ class AclSync:
             memory,
             store=self._store,
             target=self._target,
+            door=self._door,
             clock=self._clock,
             now_ms=self._records.now_ms,
         )

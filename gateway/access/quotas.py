@@ -25,6 +25,7 @@ from gateway.kafka.access.quotas import IN_A_REQUEST
 from gateway.kafka.rules.quota import QuotaKey
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.operations.door import Door
 from gateway.operations.records import Records
 from gateway.operations.sources import SourcesForViews
 from gateway.state.link_config import parse
@@ -50,11 +51,14 @@ class QuotaPlan:
 class Quotas:
     """Of all links."""
 
-    def __init__(self, *, records: Records, views: SourcesForViews, target: ClusterAccess, locks: KeyedLocks) -> None:
+    def __init__(
+        self, *, records: Records, views: SourcesForViews, target: ClusterAccess, locks: KeyedLocks, door: Door
+    ) -> None:
         self._records = records
         self._views = views
         self._target = target
         self._locks = locks
+        self._door = door
 
     async def plan(self, name: str, options: QuotaOptions) -> QuotaPlan:
         """What would be set; nothing is.
@@ -88,6 +92,7 @@ class Quotas:
             As `plan`. With TargetUnreachable some may have been set: ask again.
         """
         async with self._locks.hold(f"quotas/{name}"):
+            link = self._records.link(name)
             plan = await self.plan(name, options)
             wanted = {
                 row.target: row.wanted
@@ -98,7 +103,7 @@ class Quotas:
             keys = list(wanted)
             for first in range(0, len(keys), IN_A_REQUEST):
                 some = {key: wanted[key] for key in keys[first : first + IN_A_REQUEST]}
-                with target_errors():
+                with target_errors(), self._door.permit(link):
                     refused = await self._target.set_quotas(some)
                 for key in some:
                     exc = refused.get(key)

@@ -33,11 +33,13 @@ from gateway.kafka.access.scram_users import IN_A_REQUEST
 from gateway.kafka.rules.scram import SALT_BYTES, ScramCredential, ScramKey, salted
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.operations.door import Door
 from gateway.operations.records import Records
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.operations.secrets.rules.references import for_name
 from gateway.operations.sources import SourcesForViews
 from gateway.state.link_config import parse
+from gateway.state.records import LinkRecord
 from gateway.transport.locks import KeyedLocks
 
 _log = structlog.get_logger("lockgate.control")
@@ -77,6 +79,7 @@ class Users:
         target: ClusterAccess,
         secrets_of: LinkSecrets,
         locks: KeyedLocks,
+        door: Door,
         identities: Identities,
     ) -> None:
         """`identities`: as the listeners of this gateway say; `own` and `without` are filled in here."""
@@ -85,6 +88,7 @@ class Users:
         self._target = target
         self._secrets = secrets_of
         self._locks = locks
+        self._door = door
         self._identities = identities
 
     async def plan(self, name: str, without: Collection[str] = ()) -> UserPlan:
@@ -135,7 +139,7 @@ class Users:
             wanted = {
                 row.key: row for row in rows if row.state is UserState.MISSING and (not users or row.user in users)
             }
-            done = await self._make(name, wanted, new, validate_only=validate_only)
+            done = await self._make(link, wanted, new, validate_only=validate_only)
         found = [done.get(row.key, row) if row.state is UserState.MISSING else row for row in rows]
         return UserPlan(found, (), notes(identities))
 
@@ -154,7 +158,7 @@ class Users:
             raise Conflict(f"link '{name}': {exc}") from exc
 
     async def _make(
-        self, name: str, wanted: Mapping[ScramKey, UserRow], new: NewSecrets, *, validate_only: bool
+        self, link: LinkRecord, wanted: Mapping[ScramKey, UserRow], new: NewSecrets, *, validate_only: bool
     ) -> Mapping[ScramKey, UserRow]:
         done: dict[ScramKey, UserRow] = {}
         for keys in in_requests(list(wanted), IN_A_REQUEST):
@@ -167,7 +171,7 @@ class Users:
                     done[key] = row.became(UserState.NO_SECRET, str(exc))
             if validate_only or not credentials:
                 continue
-            with target_errors():
+            with target_errors(), self._door.permit(link):
                 refused = await self._target.create_scram_users(credentials)
             for one in credentials:
                 error = refused.get(one.key)
@@ -177,7 +181,7 @@ class Users:
                 )
         counts = Counter(row.state for row in done.values())
         if counts:
-            _log.info("SCRAM users", link=name, **{state.value.lower(): many for state, many in counts.items()})
+            _log.info("SCRAM users", link=link.name, **{state.value.lower(): many for state, many in counts.items()})
         return done
 
     async def _credential(self, row: UserRow, new: NewSecrets) -> ScramCredential:

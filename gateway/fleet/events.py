@@ -10,10 +10,10 @@ from typing import Any
 import structlog
 
 from gateway.fleet.peers.channel import Peers
-from gateway.fleet.rules.heartbeats import tag_of
 from gateway.fleet.rules.mirror_news import FAILED, LOST, READABLE, TRANSLATED, MirrorNews
 from gateway.kafka.connection.errors import NetError
 from gateway.mirror.interface import MirrorEvents
+from gateway.state.mirror_tag import tag_of
 from gateway.state.records import MirrorError, MirrorRecord
 from gateway.transport.background import kept_running
 

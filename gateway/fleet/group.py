@@ -18,6 +18,7 @@ from gateway.fleet.rules.assignment import (
 )
 from gateway.fleet.rules.group import FleetGroupState, MembershipPhase
 from gateway.fleet.rules.membership import Gateway, steps_back
+from gateway.kafka.acts import own_act
 from gateway.kafka.cluster import CONTROL_LANE, Cluster
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.kafka.connection.pool import Lane
@@ -169,7 +170,8 @@ class FleetGroup:
         if member_id:
             members = [LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None)]
             request = LeaveGroupRequest(group_id=self._group, member_id=member_id, members=members)
-            await self._ask(request, 5.0, _LEAVE_LANE)
+            with own_act():
+                await self._ask(request, 5.0, _LEAVE_LANE)
 
     async def _ask(self, request: Any, timeout_s: float, lane: Lane = CONTROL_LANE) -> Any:
         cluster, group = self._cluster, self._group

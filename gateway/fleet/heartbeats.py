@@ -55,8 +55,8 @@ class HeartbeatContent(Protocol):
 
     def own_statuses(
         self, partitions: Iterable[MirrorPartition]
-    ) -> Mapping[tuple[str, str], Sequence[PartitionStatus]]:
-        """Of those of these that are mirrored here."""
+    ) -> Mapping[tuple[str, str], tuple[str, Sequence[PartitionStatus]]]:
+        """Of those of these that are mirrored here, with the tag of the mirror that runs."""
 
     def written_elsewhere(self, place: TopicPartition, base_offset: int, records: int) -> None:
         """Another gateway wrote to a source partition."""

@@ -14,14 +14,14 @@ class LedEngine:
 
     Args:
         is_started: (link, topic): the engine has the mirror, even if none of its partitions runs here.
-        status_of: (link, topic): of all partitions, whoever mirrors them.
+        status_of: of all partitions of a mirror, whoever mirrors them.
     """
 
     def __init__(
         self,
         engine: MirrorEngine,
         is_started: Callable[[str, str], bool],
-        status_of: Callable[[str, str], Sequence[PartitionStatus]],
+        status_of: Callable[[MirrorRecord], Sequence[PartitionStatus]],
     ) -> None:
         self._engine = engine
         self._is_started = is_started
@@ -59,9 +59,9 @@ class LedEngine:
         """As the engine; the others stop by the records, and under a write pause before they acknowledge it."""
         await self._engine.stop_mirror(link, topic)
 
-    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+    def status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
         """The partitions of a mirror that runs, wherever they do."""
-        return self._status_of(link, topic) if self._is_started(link, topic) else ()
+        return self._status_of(mirror) if self._is_started(mirror.link, mirror.mirror_topic) else ()
 
     def running_partitions(self, mirror: MirrorRecord) -> RunningPartitions:
         """As the engine: a topic that is promoted is mirrored here."""

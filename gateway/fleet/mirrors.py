@@ -24,13 +24,13 @@ from gateway.fleet.peer_progress import PeerProgress
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.releases import Releases
 from gateway.fleet.rules.assignment import FleetAssignment
-from gateway.fleet.rules.heartbeats import tag_of
 from gateway.fleet.rules.ownership_transfer import OwnershipTransfer
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.interface import OwnedMirrors, PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
+from gateway.state.mirror_tag import tag_of
 from gateway.state.records import MirrorRecord, MirrorState
 from gateway.state.views import StateViews
 
@@ -171,9 +171,10 @@ class FleetMirrors:
         """What each gateway mirrors, as far as is known here: started or not."""
         return self._map.by_name()
 
-    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
-        """All known partitions of a mirror, in order, whoever mirrors them; others' as they told."""
-        return self._progress.merged(link, topic, self._engine.status(link, topic))
+    def status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
+        """All known partitions of a mirror in its present period, in order, whoever mirrors them; others' as they
+        told."""
+        return self._progress.merged(mirror, self._engine.status(mirror))
 
     def blocked(self, gateway: str, topic: str) -> str:
         """What a pause of the topic waits for at another gateway, as it said last. For `RemotePauses`."""
@@ -208,12 +209,15 @@ class FleetMirrors:
 
     def own_statuses(
         self, partitions: Iterable[MirrorPartition]
-    ) -> Mapping[tuple[str, str], Sequence[PartitionStatus]]:
-        """Of those of these that are mirrored here."""
+    ) -> Mapping[tuple[str, str], tuple[str, Sequence[PartitionStatus]]]:
+        """Of those of these that are mirrored here, with the tag of the mirror that runs."""
         indexes: dict[tuple[str, str], list[int]] = {}
         for link, topic, index in sorted(partitions):
             indexes.setdefault((link, topic), []).append(index)
-        return {key: self._engine.status(*key, of) for key, of in indexes.items()}
+        running = ((key, self._engine.started_as(*key), of) for key, of in indexes.items())
+        return {
+            key: (tag_of(mirror), self._engine.status(mirror, of)) for key, mirror, of in running if mirror is not None
+        }
 
     def written_elsewhere(self, place: TopicPartition, base_offset: int, records: int) -> None:
         """Another gateway wrote to a source partition, perhaps one that is mirrored here."""

@@ -10,6 +10,7 @@ from typing import Final
 from gateway.fleet.mirror_map import MirrorMap
 from gateway.mirror.interface import OwnedMirrors, PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.state.records import MirrorRecord
 
 OVERRIDE_S: Final = 3.0
 _CATCH_UP_S: Final = 0.5
@@ -29,7 +30,7 @@ class OwnershipOverrides:
         known: MirrorMap,
         engine: OwnedMirrors,
         here: Callable[[], frozenset[MirrorPartition]],
-        status: Callable[[str, str], Sequence[PartitionStatus]],
+        status: Callable[[MirrorRecord], Sequence[PartitionStatus]],
         decide: Callable[[], None],
     ) -> None:
         self._known = known
@@ -42,7 +43,9 @@ class OwnershipOverrides:
     async def take(self, link: str, topic: str) -> AsyncIterator[None]:
         """For the time of the block mirror the topic here. Who does not hand it over in OVERRIDE_S is not waited
         for."""
-        ends = {one.partition: one.source_end for one in self._status(link, topic) if one.source_end is not None}
+        mirror = self._engine.started_as(link, topic)
+        known = () if mirror is None else self._status(mirror)
+        ends = {one.partition: one.source_end for one in known if one.source_end is not None}
         moves = not self._known.of(link, topic) <= self._here()
         self._known.overridden.add((link, topic))
         try:
@@ -57,15 +60,19 @@ class OwnershipOverrides:
 
     def _has_begun(self, link: str, topic: str) -> bool:
         """All partitions of the topic are mirrored here, and it is known how far; or the topic is not mirrored."""
-        statuses = self._engine.status(link, topic)
+        statuses = self._statuses(link, topic)
         return self._known.of(link, topic) <= self._here() and all(one.phase != "starting" for one in statuses)
+
+    def _statuses(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+        mirror = self._engine.started_as(link, topic)
+        return () if mirror is None else self._engine.status(mirror)
 
     def _has_come_to(self, link: str, topic: str, ends: Mapping[int, int]) -> bool:
         """What was interrupted by the move is made up for. Of a source that is gone it never is.
 
         Of a partition of which nobody has told the source's end, the end that is seen from here counts.
         """
-        statuses = {one.partition: one for one in self._engine.status(link, topic)}
+        statuses = {one.partition: one for one in self._statuses(link, topic)}
         wanted = [statuses.get(each.partition) for each in self._known.of(link, topic)]
         return all(one is not None and _has_come_to(one, ends.get(one.partition)) for one in wanted)
 

@@ -16,6 +16,8 @@ from gateway.fleet.rules.heartbeats import PeerHeartbeat, encode_heartbeat
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.progress import MirrorProgress
+from gateway.state.mirror_tag import tag_of
+from gateway.state.records import MirrorRecord
 
 WATCH_S = 3.0
 _ASK_AGAIN_S = 1.0
@@ -48,7 +50,7 @@ class PeerProgress:
         self._followed: set[TopicPartition] = set()
         self._news: set[TopicPartition] = set()
         self._telling = False
-        self._statuses: dict[tuple[str, str], dict[int, PartitionStatus]] = {}
+        self._statuses: dict[tuple[str, str], tuple[str, dict[int, PartitionStatus]]] = {}  # with their mirror's tag
         progress.moved = set()
         progress.on_wait = self._waits
 
@@ -124,8 +126,13 @@ class PeerProgress:
             for index, position in ends.items():
                 if not self._here((topic, index)):
                     self._progress.heard(topic, index, position)
-        for key, statuses in heartbeat.statuses.items():
-            self._statuses.setdefault(key, {}).update({one.partition: one for one in statuses})
+        for key, (tag, statuses) in heartbeat.statuses.items():
+            if self._tags.get(key[1]) != tag:
+                continue
+            known = self._statuses.get(key)
+            if known is None or known[0] != tag:
+                known = self._statuses[key] = tag, {}
+            known[1].update({one.partition: one for one in statuses})
 
     def _waits(self, place: TopicPartition) -> None:
         now = self._clock()
@@ -134,16 +141,17 @@ class PeerProgress:
         self._asked[place] = now + _ASK_AGAIN_S
         self._peers.heartbeat(encode_heartbeat(PeerHeartbeat(watch=[place])))
 
-    def statuses(self, link: str, topic: str) -> Mapping[int, PartitionStatus]:
-        """The last measurements that others have told, by partition."""
-        return self._statuses.get((link, topic), {})
+    def statuses(self, mirror: MirrorRecord) -> Mapping[int, PartitionStatus]:
+        """The last measurements of this very mirror that others have told, by partition."""
+        tag, found = self._statuses.get((mirror.link, mirror.mirror_topic), ("", {}))
+        return found if tag == tag_of(mirror) else {}
 
     def forget(self, link: str, topic: str) -> None:
         """The topic's mirror is another one now, or none."""
         self._progress.forget(topic)
         self._statuses.pop((link, topic), None)
 
-    def merged(self, link: str, topic: str, own: Sequence[PartitionStatus]) -> Sequence[PartitionStatus]:
+    def merged(self, mirror: MirrorRecord, own: Sequence[PartitionStatus]) -> Sequence[PartitionStatus]:
         """All that is known of a mirror's partitions, in order; what is measured here counts."""
-        found = {**self.statuses(link, topic), **{one.partition: one for one in own}}
+        found = {**self.statuses(mirror), **{one.partition: one for one in own}}
         return tuple(found[index] for index in sorted(found))

@@ -46,7 +46,7 @@ class GroupLags:
         records: Records,
         views: SourcesForViews,
         target: ClusterAccess,
-        running: Callable[[str, str], Sequence[PartitionStatus]],
+        running: Callable[[MirrorRecord], Sequence[PartitionStatus]],
         reports: GroupReports,
         interval_s: float,
         at_most: int,
@@ -122,20 +122,20 @@ def _offsets(
 class _LogEnds:
     """Of one round: each topic is asked about once on each side, if at all."""
 
-    def __init__(self, target: ClusterAccess, running: Callable[[str, str], Sequence[PartitionStatus]]) -> None:
+    def __init__(self, target: ClusterAccess, running: Callable[[MirrorRecord], Sequence[PartitionStatus]]) -> None:
         self._target = target
         self._running = running
         self._asked: dict[tuple[str, str, bool], asyncio.Task[_Ends]] = {}
 
     async def on_source(self, mirror: MirrorRecord, access: ClusterAccess) -> _Ends:
         """Log ends on the source."""
-        if running := self._running(mirror.link, mirror.mirror_topic):
+        if running := self._running(mirror):
             return [one.target_end if mirror.is_reverse else one.source_end for one in running]
         return await self._once(mirror, access, mirror.source_topic, on_target=False)
 
     async def on_target(self, mirror: MirrorRecord) -> _Ends:
         """Log ends on the target."""
-        if running := self._running(mirror.link, mirror.mirror_topic):
+        if running := self._running(mirror):
             return [one.source_end if mirror.is_reverse else one.target_end for one in running]
         return await self._once(mirror, self._target, mirror.mirror_topic, on_target=True)
 

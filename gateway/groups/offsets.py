@@ -9,7 +9,6 @@ from typing import Any
 
 import structlog
 
-from gateway.errors import Conflict
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.groups.rules.share_delivery import Delivery, delivery_note
 from gateway.groups.share_offsets import held_offsets, set_offsets
@@ -24,6 +23,7 @@ from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.operations.door import Door
 from gateway.operations.fleet_wide import FleetWide
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
@@ -43,15 +43,13 @@ class GroupOffsets:
         records: Records,
         sources: Sources,
         target: ClusterAccess,
-        may_commit: Callable[[], bool] = lambda: True,
+        door: Door,
     ) -> None:
-        """`may_commit`: False when this gateway was not heard by its fleet for too long: another one may lead by
-        now."""
         self._records = records
         self._store = records.store
         self._sources = sources
         self._target = target
-        self._may_commit = may_commit
+        self._door = door
 
     async def source(self, record: GroupRecord) -> Cluster:
         """The client of the link's source."""
@@ -117,28 +115,18 @@ class GroupOffsets:
     async def commit_on_source(self, record: GroupRecord, offsets: Offsets) -> Mapping[TopicPartition, Committed]:
         """Commit, and read back what the source holds then of the link's topics; both by mirror topic."""
         cluster, names = await self.source(record), self._source_topics(record.link)
-        self._require_lease(record.group)
         with source_errors(record.link):
             there = {(names[topic], index): value for (topic, index), value in offsets.items()}
-            await set_offsets(cluster, record.source_name, record.kind, there)
+            with self._door.permit():
+                await set_offsets(cluster, record.source_name, record.kind, there)
             held = await held_offsets(cluster, record.source_name, record.kind)
         back = self._mirror_topics(record.link)
         return {(back[topic], index): value for (topic, index), value in held.items() if topic in back}
 
     async def commit_on_target(self, group: str, offsets: Offsets) -> None:
         """Commit; Conflict when the target refuses, as it does for a group with members."""
-        self._require_lease(group)
-        with target_errors():
+        with target_errors(), self._door.permit():
             await set_offsets(self._target.cluster, group, self._kind(group), offsets)
-
-    def _require_lease(self, group: str) -> None:
-        """A leader that was stopped, and wakes up behind another one's back, must not rewind a group that it has
-        promoted meanwhile: the other one has waited for the end of this lease."""
-        if not self._may_commit():
-            raise Conflict(
-                f"no offsets are committed for group '{group}': this gateway was not heard by its fleet for too long, "
-                "and another one may lead; ask again"
-            )
 
     async def on_target(self, group: str) -> Mapping[TopicPartition, Committed]:
         """All that the group has committed on the target."""
@@ -163,7 +151,8 @@ class GroupOffsets:
         with target_errors():
             view = await describe_group(cluster, group)
             if view.members:
-                await remove_any_members(cluster, group, view)
+                with self._door.permit():
+                    await remove_any_members(cluster, group, view)
                 view = await describe_group(cluster, group)
             return _names(view)
 

@@ -20,6 +20,7 @@ from gateway.kafka.groups import DEAD, GroupView
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.operations.door import Door
 from gateway.operations.partners import GroupPlan, GroupPromoter
 from gateway.operations.records import Records
 from gateway.operations.sources import VIEW_S, Sources, SourcesForViews
@@ -79,8 +80,10 @@ class Groups:
         reports: GroupReports,
         locks: KeyedLocks,
         target: ClusterAccess,
+        door: Door,
     ) -> None:
         self._records = records
+        self._door = door
         self._store = records.store
         self._sources = sources
         self._views = views
@@ -206,7 +209,7 @@ class Groups:
         if validate_only or not chosen:
             return [Removed(one, None) for one in chosen]
         access = await self._sources.reach(self._records.link(link))
-        with source_errors(link):
+        with source_errors(link), self._door.permit(record):
             codes = await access.remove_members(record.source_name, [one.member for one in chosen])
         for one in chosen:
             who = f"{one.member.client_id} ({one.member.host})"

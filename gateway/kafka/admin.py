@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
+from itertools import starmap
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -29,6 +30,9 @@ from protocol.messages import (
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+
+TOPICS_IN_A_REQUEST = 64
+"""So many topics are changed by one request at the most: some milliseconds of the controller's time."""
 
 SET_ON_TOPIC = 1
 """The `source` of a config that is set on the topic itself."""
@@ -213,33 +217,49 @@ async def create_partitions(cluster: Cluster, name: str, total: int, *, timeout_
     await _until_seen(cluster, name, total)
 
 
+class ConfigChange(NamedTuple):
+    """What becomes of a topic's configs: `values` are set, those in `reset` go back to their default, others stay."""
+
+    values: Mapping[str, str]
+    reset: Collection[str] = ()
+
+
 async def alter_topic_configs(
-    cluster: Cluster,
-    name: str,
-    configs: Mapping[str, str],
-    *,
-    reset: Collection[str] = (),
-    timeout_s: float | None = None,
-) -> None:
-    """Set some configs of a topic, take others back to their default, leave the rest.
+    cluster: Cluster, changes: Mapping[str, ConfigChange], *, timeout_s: float | None = None
+) -> dict[str, AdminError]:
+    """Change the configs of topics, `TOPICS_IN_A_REQUEST` at the most: a controller works requests off one by one.
+
+    Returns:
+        By topic, what was refused, for example INVALID_CONFIG (40); all others are changed.
 
     Raises:
-        AdminError: for example INVALID_CONFIG (40).
         ClusterUnavailable: no answer within the deadline; they may be set.
     """
-    entry = IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig
-    entries = [entry(name=config, config_operation=_SET, value=value) for config, value in configs.items()]
-    entries += [entry(name=config, config_operation=_DELETE, value=None) for config in reset]
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-        resource_type=TOPIC_RESOURCE, resource_name=name, configs=entries
-    )
     response = await on_controller(
         cluster,
-        lambda _: IncrementalAlterConfigsRequest(resources=[resource], validate_only=False),
+        lambda _: IncrementalAlterConfigsRequest(
+            resources=list(starmap(_altered, changes.items())), validate_only=False
+        ),
         lambda answer: answer.responses,
         timeout_s,
     )
-    _check(f"alter configs of topic {name}", response.responses)
+    return {
+        result.resource_name: AdminError(
+            result.error_code,
+            f"alter configs of topic {result.resource_name}: {result.error_message or error_name(result.error_code)}",
+        )
+        for result in response.responses
+        if result.error_code
+    }
+
+
+def _altered(name: str, change: ConfigChange) -> Any:
+    entry = IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig
+    entries = [entry(name=config, config_operation=_SET, value=value) for config, value in change.values.items()]
+    entries += [entry(name=config, config_operation=_DELETE, value=None) for config in change.reset]
+    return IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=TOPIC_RESOURCE, resource_name=name, configs=entries
+    )
 
 
 async def describe_topic_configs(

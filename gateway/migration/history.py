@@ -37,7 +37,7 @@ class MirrorHistory:
     def __init__(
         self,
         mirrors: Mapping[tuple[str, str], MirrorRecord],
-        running: Callable[[str, str], Sequence[PartitionStatus]],
+        running: Callable[[MirrorRecord], Sequence[PartitionStatus]],
     ) -> None:
         self._mirrors = mirrors
         self._running = running
@@ -46,8 +46,8 @@ class MirrorHistory:
     async def look(self) -> None:
         """Take a sample of each mirror that runs."""
         self._kept = {key: samples for key, samples in self._kept.items() if key in self._mirrors}
-        for key in self._mirrors:
-            partitions = self._running(*key)
+        for key, mirror in self._mirrors.items():
+            partitions = self._running(mirror)
             if partitions:
                 self._kept.setdefault(key, deque(maxlen=KEPT)).append(sample(partitions))
 

@@ -121,8 +121,9 @@ class MirrorEngine(Protocol):
     async def stop_mirror(self, link: str, topic: str) -> None:
         """Stop fetching and wait for the appends in flight."""
 
-    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
-        """The partitions of a mirror the engine knows, in order; empty if it runs none."""
+    def status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
+        """The partitions that the engine knows of this very mirror (`state/mirror_tag.py`), in order; empty if it runs
+        none: what was measured in another period, or of another mirror of the topic, is not told."""
 
     def running_partitions(self, mirror: MirrorRecord) -> RunningPartitions:
         """What of the mirror runs in this process, and how far it is. Cheap: asked at every look of a promote."""
@@ -162,8 +163,11 @@ class OwnedMirrors(Protocol):
     async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:
         """Wait until no append of stopped partitions of these (link, mirror topic) is in flight; False: not in time."""
 
-    def status(self, link: str, topic: str, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
-        """The partitions that run here, in order; of these, or of all."""
+    def started_as(self, link: str, topic: str) -> MirrorRecord | None:
+        """The record that a mirror was started with; None when it was not."""
+
+    def status(self, mirror: MirrorRecord, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
+        """The partitions of this very mirror that run here, in order; of these, or of all."""
 
     def moving(self) -> Collection[MirrorPartition]:
         """What runs here and is measured: something became of it in the last minute."""

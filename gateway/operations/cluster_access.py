@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.kafka.admin import ConfigChange
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
@@ -120,8 +121,9 @@ class ClusterAccess(Protocol):
     async def delete_topic(self, name: str, topic_id: str) -> None:
         """Delete the topic with this id, and no other one of its name; '' on a cluster without ids: by name."""
 
-    async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
-        """Set these configs, take those back to their default, leave the others (IncrementalAlterConfigs)."""
+    async def alter_topic_configs(self, changes: Mapping[str, ConfigChange]) -> Mapping[str, BrokerError]:
+        """Change the configs of topics (IncrementalAlterConfigs), at most `kafka.admin.TOPICS_IN_A_REQUEST`; those that
+        were refused, with the error of each."""
 
     async def add_partitions(self, name: str, total: int) -> None:
         """Grow a topic to `total` partitions."""
@@ -198,3 +200,9 @@ class ClusterAccess(Protocol):
 
     def login_name(self) -> str:
         """The name by which this gateway logs in there; '' where it does not, or comes by certificate."""
+
+
+async def alter_configs_of(access: ClusterAccess, topic: str, values: Mapping[str, str]) -> None:
+    """Set configs of one topic. Raises BrokerError when they are refused."""
+    for refused in (await access.alter_topic_configs({topic: ConfigChange(values)})).values():
+        raise refused

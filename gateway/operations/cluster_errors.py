@@ -1,4 +1,8 @@
-"""What a cluster answers, or does not, as the errors that an operator sees."""
+"""What a cluster answers, or does not, as the errors that an operator sees.
+
+What the door for acts refused (`kafka/acts.py`) was not sent, and is decided again: it counts as a cluster that could
+not be asked now.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gateway.errors import Conflict, SourceUnreachable, TargetUnreachable
+from gateway.kafka.acts import ActRefused
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError, PartitionErrors
 from protocol.errors import ErrorCode, is_retriable
 
@@ -17,6 +22,8 @@ def source_errors(link: str) -> Iterator[None]:
     """Turn errors of the Kafka client into SourceUnreachable, or Conflict when the source refuses for good."""
     try:
         yield
+    except ActRefused as exc:
+        raise SourceUnreachable(str(exc)) from exc
     except (ClusterUnavailable, TimeoutError, OSError) as exc:
         raise SourceUnreachable(f"the source of link '{link}': {str(exc) or 'no answer in time'}") from exc
     except NetError as exc:
@@ -30,6 +37,8 @@ def target_errors() -> Iterator[None]:
     """Turn errors of the Kafka client into TargetUnreachable, or Conflict when the target refuses for good."""
     try:
         yield
+    except ActRefused as exc:
+        raise TargetUnreachable(str(exc)) from exc
     except (ClusterUnavailable, TimeoutError, OSError) as exc:
         raise TargetUnreachable(f"the target cluster: {str(exc) or 'no answer in time'}") from exc
     except NetError as exc:

@@ -164,9 +164,9 @@ class NetAccess:
         """See `ClusterAccess.delete_topic`."""
         await admin.delete_topic(self._cluster, name, topic_id=topic_id_bytes(topic_id))
 
-    async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
-        """Set these configs, take those back to their default, leave the others."""
-        await admin.alter_topic_configs(self._cluster, name, configs, reset=reset)
+    async def alter_topic_configs(self, changes: Mapping[str, admin.ConfigChange]) -> Mapping[str, BrokerError]:
+        """See `ClusterAccess.alter_topic_configs`."""
+        return await admin.alter_topic_configs(self._cluster, changes)
 
     async def add_partitions(self, name: str, total: int) -> None:
         """Grow a topic to `total` partitions, and wait for their leaders."""

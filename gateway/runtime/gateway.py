@@ -30,6 +30,7 @@ from gateway.fleet.parts import Term
 from gateway.fleet.rules.worker_names import gateway_of
 from gateway.groups.gate.by_record import GatesByRecord
 from gateway.groups.gate.rules.gates import GroupGates
+from gateway.kafka.acts import guarded
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import NetError
@@ -115,7 +116,8 @@ class Gateway:
     async def start(self) -> None:
         """Bring everything up, in order. Raises StartError with one line."""
         try:
-            await self._start()
+            with guarded():  # every task of this gateway is begun in here
+                await self._start()
         except (NetError, StoreError, OSError, ValueError) as error:
             raise StartError(str(error)) from error
 

@@ -107,10 +107,11 @@ class LeaderTerm:
             host=dependencies.host,
             identities=identities(dependencies.settings),
             ask_answers=dependencies.ask_answers,
+            lease_valid=fleet.lease_valid,
         )
         tools = failback_tools(parts)
         runs = FailbackRuns(tools, parts.background)
-        offsets = GroupOffsets(parts.records, parts.sources, parts.target, may_commit=fleet.lease_valid)
+        offsets = GroupOffsets(parts.records, parts.sources, parts.target, parts.door)
         self._groups = GroupPromotions(group_tools(parts, offsets), quiet_s=dependencies.settings.groups.quiet_period_s)
         self._topics = self._topic_promoter(runs)
         self.service = ControlService(
@@ -161,6 +162,7 @@ class LeaderTerm:
     async def close(self) -> None:
         """End what runs. What it has paused stays so until the next leader's assignment: it may have been cut over."""
         dependencies = self._dependencies
+        self._parts.door.shut()
         dependencies.events.lead(None)
         dependencies.mirrors.paused_for_job = tuple
         await self.service.close()

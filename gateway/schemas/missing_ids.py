@@ -70,7 +70,7 @@ class MissingIds:
             self._sync.wanted(link, ids)
 
     def _missing(self, mirror: MirrorRecord) -> tuple[int, ...]:
-        statuses = self._engine.status(mirror.link, mirror.mirror_topic)
+        statuses = self._engine.status(mirror)
         return tuple(sorted({one for status in statuses for one in status.missing_ids}))
 
 

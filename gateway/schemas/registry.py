@@ -17,6 +17,7 @@ from urllib.parse import quote
 import httpx
 
 from gateway.errors import Conflict, ControlError, SourceUnreachable, TargetUnreachable
+from gateway.kafka.acts import require_permit
 from gateway.operations.link_tasks import TaskErrorCode
 from gateway.schemas.rules import model
 from gateway.schemas.rules.model import Schema, Version, VersionKey
@@ -163,37 +164,58 @@ class Registry:
         """Register a version; returns its id. `schema_id`: the one that it is to have as version `number`."""
         body = body if schema_id is None else {**body, "id": schema_id, "version": number}
         params = {"normalize": "true"} if normalize else {}
-        return await self._asked("POST", f"/subjects/{_name(subject)}/versions", model.read_id, body, params=params)
+        return await self._changed("POST", f"/subjects/{_name(subject)}/versions", model.read_id, body, params=params)
 
     async def set_level(self, subject: str, level: str) -> None:
         """'': the subject has none of its own any more."""
         path = f"/config/{_name(subject)}"
         if level:
-            await self._asked("PUT", path, model.read_level, {"compatibility": level})
+            await self._changed("PUT", path, model.read_level, {"compatibility": level})
         else:
-            await self._or_absent("DELETE", path, _anything)
+            await self._removed(path)
 
     async def set_mode(self, subject: str, mode: str, *, force: bool = False) -> None:
         """'': the subject has none of its own any more. `force`: IMPORT though it has versions."""
         path = f"/mode/{_name(subject)}"
         if mode:
             params = {"force": "true"} if force else {}
-            await self._asked("PUT", path, model.read_mode, {"mode": mode}, params=params)
+            await self._changed("PUT", path, model.read_mode, {"mode": mode}, params=params)
             return
         try:
-            await self._or_absent("DELETE", path, _anything)
+            await self._removed(path)
         except RegistryRefused as exc:
             if exc.status != httpx.codes.METHOD_NOT_ALLOWED:  # registries that cannot take it away
                 raise
-            await self._asked("PUT", path, model.read_mode, {"mode": model.READWRITE})
+            await self._changed("PUT", path, model.read_mode, {"mode": model.READWRITE})
 
     async def delete(self, subject: str, number: int, *, permanent: bool = False) -> None:
         """Delete a version, so that it can be taken back; `permanent`: one that was deleted before, for good."""
         params = {"permanent": "true"} if permanent else {}
         path = f"/subjects/{_name(subject)}/versions/{number}"
-        await self._asked("DELETE", path, _anything, params=params)
+        await self._changed("DELETE", path, _anything, params=params)
+
+    async def _removed(self, path: str) -> None:
+        """What is not there is gone already."""
+        try:
+            await self._changed("DELETE", path, _anything)
+        except RegistryRefused as exc:
+            if not exc.is_absent:
+                raise
 
     # -- requests ---------------------------------------------------------------------------------------------------
+
+    async def _changed(
+        self,
+        method: str,
+        path: str,
+        read: Callable[[Any], _T],
+        body: dict[str, Any] | None = None,
+        *,
+        params: dict[str, str] | None = None,
+    ) -> _T:
+        """A request that changes the registry: it needs a permit (`kafka/acts.py`). Raises ActRefused as well."""
+        require_permit(f"{method} {path} at {self._who}")
+        return await self._asked(method, path, read, body, params=params)
 
     async def _or_absent(
         self,

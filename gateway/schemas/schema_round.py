@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from gateway.errors import Conflict
+from gateway.operations.cluster_errors import target_errors
+from gateway.operations.door import Door
 from gateway.operations.link_tasks import TaskErrorCode
 from gateway.operations.rules.refusals import Refusals
 from gateway.schemas.look import Asked, Look, Seen
@@ -87,6 +89,7 @@ class SchemaRound:
         target: Registry,
         *,
         store: StateStore,
+        door: Door,
         clock: Callable[[], float],
         now_ms: Callable[[], int],
     ) -> None:
@@ -97,6 +100,7 @@ class SchemaRound:
         self._source = source
         self._target = target
         self._store = store
+        self._door = door
         self._clock = clock
         self._now_ms = now_ms
         self._pending: dict[str, SchemaRecord] = {}
@@ -147,8 +151,9 @@ class SchemaRound:
                 await self._note(with_entries(self._record(name), entries))
             self._memory.refused.only({change.key for change in looked.plan.changes})
             due = self._memory.due(looked.plan.changes, self._clock())
-            for change in due[:IN_A_ROUND]:
-                await self._change(change, looked)
+            with target_errors(), self._door.permit(self._link):
+                for change in due[:IN_A_ROUND]:
+                    await self._change(change, looked)
         finally:
             await self._store_pending()
         return max(0, len(due) - IN_A_ROUND)
@@ -242,9 +247,10 @@ class SchemaRound:
         Returns how many. Raises as `carry_out`, and RegistryRefused.
         """
         try:
-            for change in at_promote(looked.seen.scene.source, self.records()):
-                await self._target.set_mode(change.subject, change.value)
-                await self._note(replace(self._record(change.subject), promoted=True, imports=False))
+            with target_errors(), self._door.permit(self._link):
+                for change in at_promote(looked.seen.scene.source, self.records()):
+                    await self._target.set_mode(change.subject, change.value)
+                    await self._note(replace(self._record(change.subject), promoted=True, imports=False))
             for record in list(self.records().values()):
                 await self._note(replace(record, promoted=True))
         finally:

@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 
 from gateway.errors import BadRequest, Conflict, ControlError
+from gateway.operations.door import Door
 from gateway.operations.link_rounds import LinkRounds
 from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskErrorCode, TaskStatus
 from gateway.operations.records import Records
@@ -105,6 +106,7 @@ class SchemaSync:
         background: Background,
         tasks: LinkTasks,
         locks: KeyedLocks,
+        door: Door,
         clock: Callable[[], float],
         open_registry: Callable[[RegistrySide, RegistryConfig], Registry] = Registry,
     ) -> None:
@@ -115,6 +117,7 @@ class SchemaSync:
         self._secrets = secrets
         self._tasks = tasks
         self._locks = locks
+        self._door = door
         self._clock = clock
         self._rounds: LinkRounds[_OfLink] = LinkRounds(
             LinkTask.SCHEMA_SYNC,
@@ -314,6 +317,7 @@ class SchemaSync:
                 source,
                 target,
                 store=self._store,
+                door=self._door,
                 clock=self._clock,
                 now_ms=self._records.now_ms,
             )

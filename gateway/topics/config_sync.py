@@ -8,14 +8,16 @@ mirror.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import structlog
 
 from gateway.errors import Conflict, ControlError
-from gateway.kafka.connection.errors import NetError
+from gateway.kafka.acts import ActRefused
+from gateway.kafka.admin import TOPICS_IN_A_REQUEST, ConfigChange
+from gateway.kafka.connection.errors import BrokerError, NetError
 from gateway.kafka.rules.topic_configs import (
     CONCERNED,
     config_changes,
@@ -25,17 +27,19 @@ from gateway.kafka.rules.topic_configs import (
     set_back,
     synced_configs,
 )
-from gateway.mirror.interface import MirrorEngine, PartitionStatus
+from gateway.mirror.interface import MirrorEngine
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
+from gateway.operations.door import Door
 from gateway.operations.link_tasks import LinkTask, LinkTasks
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
 from gateway.operations.running_mirrors import run_as
 from gateway.operations.sources import Sources
 from gateway.state import link_config
+from gateway.state.mirror_tag import tag_of
 from gateway.state.per_partition import grown
 from gateway.state.records import Deletion, LinkRecord, MirrorRecord, MirrorState
-from gateway.state.store import StoreError
+from gateway.state.store import StoreConflict, StoreError
 from gateway.topics.config_drift import ConfigDrift
 from gateway.topics.log_start_sync import Copy, LogStartSync
 from gateway.transport.locks import KeyedLocks
@@ -58,6 +62,7 @@ class ConfigSync:
         engine: MirrorEngine,
         maps: OffsetMaps,
         locks: KeyedLocks,
+        door: Door,
         tasks: LinkTasks,
         clock: Callable[[], float],
         drift: ConfigDrift,
@@ -71,6 +76,7 @@ class ConfigSync:
         self._engine = engine
         self._maps = maps
         self._locks = locks
+        self._door = door
         self._clock = clock
         self._drift = drift
         self._last: dict[str, float] = {}
@@ -142,8 +148,13 @@ class ConfigSync:
         found = await origin.topics([pair.origin_topic for pair in pairs])
         copies = [pair.as_copy() for pair in pairs if _is_itself(pair, found.get(pair.origin_topic))]
         link, is_reverse = pairs[0].mirror.link, pairs[0].mirror.is_reverse
-        log_starts = self._log_starts.setdefault((link, is_reverse, True), LogStartSync(self._status))
+        log_starts = self._log_starts.setdefault(
+            (link, is_reverse, True), LogStartSync(self._engine.status, self._door)
+        )
         await log_starts.follow_paused(self._maps.between(link), copies, origin, copy)
+
+    def _log_start_sync(self, key: tuple[str, bool, bool]) -> LogStartSync:
+        return self._log_starts.setdefault(key, LogStartSync(self._engine.status, self._door))
 
     async def _sync_all(self, pairs: Sequence[_Pair], origin: ClusterAccess, copy: ClusterAccess) -> None:
         if not pairs:
@@ -156,52 +167,90 @@ class ConfigSync:
         copy_configs = await copy.topic_configs([pair.copy_topic for pair in present], CONCERNED)
         link, is_reverse = present[0].mirror.link, present[0].mirror.is_reverse
         before, settled = self._settled.get((link, is_reverse), {}), dict[str, _Seen]()
+        due: list[_Sync] = []
         for pair in present:
             seen = _Seen(pair.mirror, pair.include, origin_configs[pair.origin_topic], copy_configs[pair.copy_topic])
-            topic = pair.mirror.mirror_topic
-            if seen.is_as(before.get(topic)) or await self._sync_configs(pair, seen.origin, seen.copy):
-                settled[topic] = seen
-            await self._sync_partitions(pair, found[pair.origin_topic].partitions)
+            sync = None if seen.is_as(before.get(pair.mirror.mirror_topic)) else _Sync.of(pair, seen.origin, seen.copy)
+            if sync is not None:
+                self._drift.synced(pair.mirror, sync.applied, sync.change.values, seen.copy)
+            if sync is None or sync.is_nothing:
+                settled[pair.mirror.mirror_topic] = seen
+            else:
+                due.append(sync)
         self._settled[link, is_reverse] = settled
+        refused = await self._alter(copy, [sync for sync in due if sync.changes_copy])
+        noted = [await self._noted(sync) for sync in due if sync.pair.copy_topic not in refused]
+        present = _with_records(present, noted)
+        for pair in present:
+            await self._sync_partitions(pair, found[pair.origin_topic].partitions)
+        for error in refused.values():
+            raise error
         copies = [pair.as_copy() for pair in present if follows_log_starts(pair.include)]
-        log_starts = self._log_starts.setdefault((link, is_reverse, False), LogStartSync(self._status))
+        log_starts = self._log_starts.setdefault(
+            (link, is_reverse, False), LogStartSync(self._engine.status, self._door)
+        )
         await log_starts.follow(self._maps.between(link), copies, copy)
 
-    def _status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
-        return self._engine.status(mirror.link, mirror.mirror_topic)
+    async def _alter(self, copy: ClusterAccess, syncs: Sequence[_Sync]) -> Mapping[str, BrokerError]:
+        """By topic of the copies' cluster, what it refused. What changed sides meanwhile is left alone, and decided
+        again in the next round."""
+        refused: dict[str, BrokerError] = {}
+        for first in range(0, len(syncs), TOPICS_IN_A_REQUEST):
+            refused |= await self._alter_together(copy, syncs[first : first + TOPICS_IN_A_REQUEST])
+        return refused
 
-    async def _sync_configs(self, pair: _Pair, origin: Mapping[str, str], copy: Mapping[str, str]) -> bool:
-        """True when all was as it must be."""
-        mirror = pair.mirror
-        wanted = synced_configs(origin, copy, pair.include, mirror.restore_configs)
-        own, reset = set_back(given_back(mirror.restore_configs, wanted))
-        changes = config_changes({**wanted.apply, **own}, copy)
-        self._drift.synced(mirror, wanted.apply, changes, copy)
-        if changes or reset:
-            _log.info("topic configs synced", link=mirror.link, topic=mirror.mirror_topic, changes=changes, reset=reset)
-            await pair.copy.alter_topic_configs(pair.copy_topic, changes, reset)
-        is_noted = dict(wanted.restore) == dict(mirror.restore_configs)
-        if not is_noted:
-            await self._store.replace(mirror, replace(mirror, restore_configs=dict(wanted.restore)))
-        return is_noted and not changes and not reset
+    async def _alter_together(self, copy: ClusterAccess, syncs: Sequence[_Sync]) -> Mapping[str, BrokerError]:
+        """Of topics in one request; one whose record was changed meanwhile keeps none of the others waiting."""
+        try:
+            async with self._door.through(*(sync.pair.mirror for sync in syncs)):
+                refused = await copy.alter_topic_configs({sync.pair.copy_topic: sync.change for sync in syncs})
+        except ActRefused as exc:
+            if len(syncs) == 1:
+                topic = syncs[0].pair.mirror.mirror_topic
+                _log.info("topic configs left for the next round", topic=topic, reason=str(exc))
+                return {}
+            return {topic: why for sync in syncs for topic, why in (await self._alter_together(copy, [sync])).items()}
+        for sync in syncs:
+            if sync.pair.copy_topic not in refused:
+                mirror = sync.pair.mirror
+                names = {"link": mirror.link, "topic": mirror.mirror_topic}
+                _log.info("topic configs synced", **names, changes=sync.change.values, reset=sync.change.reset)
+        return refused
+
+    async def _noted(self, sync: _Sync) -> MirrorRecord:
+        """The record with what is to be set back at the cutover, stored only in place of the one that this was decided
+        from."""
+        mirror = sync.pair.mirror
+        if dict(sync.restore) == dict(mirror.restore_configs):
+            return mirror
+        new = replace(mirror, restore_configs=dict(sync.restore))
+        try:
+            await self._store.replace(mirror, new)
+        except StoreConflict as exc:
+            _log.info("topic configs left for the next round", topic=mirror.mirror_topic, reason=str(exc))
+            return mirror
+        return new
 
     async def _sync_partitions(self, pair: _Pair, partitions: int) -> None:
         """Follow the origin's growth: new partitions begin at 0, whatever the link's start offset is.
 
-        Record and mirror in one: a promote that begins in between would wait for partitions that nobody mirrors. And a
-        record of which it was not known whether it was stored is made up for here.
+        Topic, record and mirror in one: a promote that begins in between would wait for partitions that nobody
+        mirrors. And a record of which it was not known whether it was stored is made up for here.
         """
         mirror, topic = pair.mirror, pair.mirror.mirror_topic
-        if partitions > len(mirror.starts):
+        has = len(mirror.starts)
+        if partitions > has:
             found = (await pair.copy.topics([pair.copy_topic])).get(pair.copy_topic)
-            if found is not None and found.partitions < partitions:
-                await pair.copy.add_partitions(pair.copy_topic, partitions)
+            has = partitions if found is None else found.partitions
         async with self._locks.hold(f"mirror/{topic}"):
             await self._store.outcome_known()
-            old = self._records.mirror(mirror.link, topic)
-            if old.state is not MirrorState.ACTIVE:
+            old = self._store.mirrors.get((mirror.link, topic))
+            if old is None or old.state is not MirrorState.ACTIVE or tag_of(old) != tag_of(mirror):
                 return
             if partitions > len(old.starts):
+                if has < partitions:
+                    with self._door.permit(old):
+                        await pair.copy.add_partitions(pair.copy_topic, partitions)
                 await self._store.replace(old, grown(old, partitions))
                 _log.info("partitions added", link=mirror.link, topic=topic, old=len(old.starts), new=partitions)
             await run_as(self._engine, self._records.mirror(mirror.link, topic))
@@ -286,6 +335,43 @@ class _Pair:
     def as_copy(self) -> Copy:
         """For the log starts."""
         return Copy(self.mirror, self.origin_topic, self.copy_topic)
+
+
+def _with_records(pairs: Iterable[_Pair], mirrors: Iterable[MirrorRecord]) -> list[_Pair]:
+    """The pairs, with these records in place of those before."""
+    records = {mirror.mirror_topic: mirror for mirror in mirrors}
+    return [replace(pair, mirror=records.get(pair.mirror.mirror_topic, pair.mirror)) for pair in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sync:
+    """What is to be done about the configs of a copy. `applied`: what it is to have; `restore`: what its record is to
+    say that it has lifted."""
+
+    pair: _Pair
+    applied: Mapping[str, str]
+    change: ConfigChange
+    restore: Mapping[str, str]
+
+    @classmethod
+    def of(cls, pair: _Pair, origin: Mapping[str, str], copy: Mapping[str, str]) -> _Sync:
+        """By what both topics have now."""
+        lifted = pair.mirror.restore_configs
+        wanted = synced_configs(origin, copy, pair.include, lifted)
+        own, reset = set_back(given_back(lifted, wanted))
+        return cls(
+            pair, wanted.apply, ConfigChange(config_changes({**wanted.apply, **own}, copy), reset), wanted.restore
+        )
+
+    @property
+    def changes_copy(self) -> bool:
+        """Something of the topic is to be altered."""
+        return bool(self.change.values or self.change.reset)
+
+    @property
+    def is_nothing(self) -> bool:
+        """All is as it must be."""
+        return not self.changes_copy and dict(self.restore) == dict(self.pair.mirror.restore_configs)
 
 
 class _Seen(NamedTuple):

@@ -20,12 +20,14 @@ import structlog
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.errors import BadRequest, Conflict, ControlError, SourceUnreachable, TargetUnreachable
 from gateway.groups.mirror_groups import require_no_promoted_readers
+from gateway.kafka.acts import ActRefused
 from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.rules.names import bad_name, is_internal
 from gateway.kafka.rules.topic_configs import config_changes
 from gateway.mirror.interface import MirrorEngine
-from gateway.operations.cluster_access import ClusterAccess, TopicInfo
+from gateway.operations.cluster_access import ClusterAccess, TopicInfo, alter_configs_of
 from gateway.operations.cluster_errors import knows_no_topic, target_errors
+from gateway.operations.door import Door
 from gateway.operations.fleet_wide import FleetWide
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources
@@ -59,6 +61,7 @@ class MirrorCreator:
         planner: MirrorPlanner,
         fleet: FleetWide,
         locks: KeyedLocks,
+        door: Door,
         background: Background,
     ) -> None:
         self._records = records
@@ -67,6 +70,7 @@ class MirrorCreator:
         self._engine = engine
         self._publisher = publisher
         self._locks = locks
+        self._door = door
         self._background = background
         self._planner = planner
         self._fleet = fleet
@@ -167,7 +171,7 @@ class MirrorCreator:
         if found is None or found.topic_id != intent.replaces:
             return
         try:
-            with target_errors():
+            with target_errors(), self._door.permit(intent):
                 await self._target.delete_topic(topic, intent.replaces)
         except Conflict as exc:
             if not knows_no_topic(exc):
@@ -263,7 +267,7 @@ class MirrorCreator:
             await self._begin(intent, besides=begun)
             await self._create(plan, intent, may_be_asked=begun is not None)
             with target_errors():
-                target = await self._verified(plan)
+                target = await self._verified(plan, intent)
             record = await self._store(plan, target, intent)
         finally:
             self._publisher.release(topic)
@@ -299,10 +303,14 @@ class MirrorCreator:
             return
         topic = plan.mirror_topic
         try:
-            with target_errors():
+            with target_errors(), self._door.permit(intent, plan.link):
                 await self._target.create_topic(
                     topic, plan.source.partitions, plan.replication_factor, plan.configs.apply
                 )
+        except TargetUnreachable as exc:
+            if isinstance(exc.__cause__, ActRefused):
+                self._records.link(plan.link.name)  # says so when it is gone
+            raise
         except Conflict as exc:
             code = exc.__cause__.code if isinstance(exc.__cause__, BrokerError) else 0
             if code == ErrorCode.TOPIC_ALREADY_EXISTS:  # perhaps by an earlier attempt: it is looked at anew
@@ -313,7 +321,7 @@ class MirrorCreator:
                 await self._drop(intent)
             raise
 
-    async def _verified(self, plan: MirrorPlan) -> TopicInfo:
+    async def _verified(self, plan: MirrorPlan, intent: MirrorRecord) -> TopicInfo:
         """The topic as it is on the target now, with the configs it must have."""
         target, topic = self._target, plan.mirror_topic
         found = plan.target or (await target.topics([topic])).get(topic)
@@ -323,7 +331,8 @@ class MirrorCreator:
             wanted = plan.configs.apply
             changes = config_changes(wanted, (await target.topic_configs([topic], tuple(wanted)))[topic])
             if changes:
-                await target.alter_topic_configs(topic, changes)
+                with self._door.permit(intent, plan.link):
+                    await alter_configs_of(target, topic, changes)
         return found
 
     async def _store(self, plan: MirrorPlan, target: TopicInfo, intent: MirrorRecord) -> MirrorRecord:

@@ -28,6 +28,7 @@ from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import knows_no_topic, source_errors, target_errors
 from gateway.operations.deleted_mirrors import DeletedMirrors
+from gateway.operations.door import Door
 from gateway.operations.fleet_wide import FleetWide
 from gateway.operations.records import Records
 from gateway.operations.running_mirrors import runs
@@ -83,6 +84,7 @@ class MirrorDeletion:
         without_promote: WithoutPromote,
         fleet: FleetWide,
         locks: KeyedLocks,
+        door: Door,
         background: Background,
         deleted: DeletedMirrors,
     ) -> None:
@@ -99,6 +101,7 @@ class MirrorDeletion:
         self._without_promote = without_promote
         self._fleet = fleet
         self._locks = locks
+        self._door = door
         self._background = background
         self._deleted = deleted
 
@@ -187,7 +190,7 @@ class MirrorDeletion:
     async def _delete_topic(self, intent: MirrorRecord) -> None:
         """By its id: one that was created since under this name stays. Raises TargetUnreachable, Conflict."""
         try:
-            with target_errors():
+            with target_errors(), self._door.permit(intent):
                 await self._target.delete_topic(intent.mirror_topic, intent.mirror_topic_id)
         except Conflict as exc:
             if not knows_no_topic(exc):

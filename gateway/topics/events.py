@@ -15,7 +15,6 @@ import structlog
 
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.errors import ControlError
-from gateway.fleet.rules.heartbeats import tag_of
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.link_tasks import LinkTask, LinkTasks
 from gateway.operations.offset_translation import OffsetMaps
@@ -24,6 +23,7 @@ from gateway.operations.sources import LinkHealth
 from gateway.state.codec import key_of
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, WrongState, allows
+from gateway.state.mirror_tag import tag_of
 from gateway.state.records import LostRecords, MirrorError, MirrorMode, MirrorRecord
 from gateway.state.store import StoreConflict, StoreError
 from gateway.topics.status import Measure

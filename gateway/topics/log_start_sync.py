@@ -19,17 +19,17 @@ from dataclasses import dataclass
 import structlog
 
 from gateway.errors import Conflict
+from gateway.kafka.acts import ActRefused
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.offset_map.rules.offset_map import Translation, TranslationRule
 from gateway.mirror.offset_map.rules.translation import Maps
 from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.door import Door
 from gateway.operations.offset_translation import OffsetsBetween
+from gateway.state.mirror_tag import tag_of
 from gateway.state.records import MirrorRecord
 
 _log = structlog.get_logger("lockgate.control")
-
-_Period = tuple[int, int]
-"""Mirror id and failback epoch: what is known of one period of a mirror says nothing of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +41,22 @@ class Copy:
     copy_topic: str
 
     @property
-    def period(self) -> _Period:
-        """See `_Period`."""
-        return self.mirror.mirror_id, self.mirror.failback.epoch
+    def tag(self) -> str:
+        """What is known of one period of a mirror says nothing of another."""
+        return tag_of(self.mirror)
 
 
 class LogStartSync:
     """Of the mirrors of one link, one way.
 
     Args:
-        status: what is measured of a mirror's partitions.
+        status: what is measured of a mirror's partitions, in its present period.
     """
 
-    def __init__(self, status: Callable[[MirrorRecord], Sequence[PartitionStatus]]) -> None:
+    def __init__(self, status: Callable[[MirrorRecord], Sequence[PartitionStatus]], door: Door) -> None:
         self._status = status
-        self._followed: dict[_Period, dict[int, int]] = {}  # per partition the origin's log start that was followed
+        self._door = door
+        self._followed: dict[str, dict[int, int]] = {}  # per partition the origin's log start that was followed
 
     async def follow(self, between: OffsetsBetween, copies: Sequence[Copy], target: ClusterAccess) -> None:
         """Delete what only the copies have, wherever the origin has deleted something since the last time.
@@ -69,31 +70,31 @@ class LogStartSync:
             NetError, ControlError: the cluster did not answer or refused; the rest is left undone.
         """
         copies = [copy for copy in copies if copy.mirror.readable]
-        self._followed = {copy.period: self._followed.get(copy.period, {}) for copy in copies}
-        statuses = {copy.period: self._status(copy.mirror) for copy in copies}
+        self._followed = {copy.tag: self._followed.get(copy.tag, {}) for copy in copies}
+        statuses = {copy.tag: self._status(copy.mirror) for copy in copies}
         told = {
-            period: {one.partition: one.source_start for one in status if one.source_start is not None}
-            for period, status in statuses.items()
+            tag: {one.partition: one.source_start for one in status if one.source_start is not None}
+            for tag, status in statuses.items()
         }
-        moved = {copy.period: self._moved(copy, told[copy.period]) for copy in copies}
-        ends = {period: {one.partition: one.target_end for one in status} for period, status in statuses.items()}
-        await self._delete(between, [copy for copy in copies if moved[copy.period]], target, moved, ends)
+        moved = {copy.tag: self._moved(copy, told[copy.tag]) for copy in copies}
+        ends = {tag: {one.partition: one.target_end for one in status} for tag, status in statuses.items()}
+        await self._delete(between, [copy for copy in copies if moved[copy.tag]], target, moved, ends)
 
     async def follow_paused(
         self, between: OffsetsBetween, copies: Sequence[Copy], origin: ClusterAccess, target: ClusterAccess
     ) -> None:
         """As `follow`, of mirrors that do not run: both clusters are asked. `copies`: all of them."""
         copies = [copy for copy in copies if copy.mirror.readable]
-        self._followed = {copy.period: self._followed.get(copy.period, {}) for copy in copies}
+        self._followed = {copy.tag: self._followed.get(copy.tag, {}) for copy in copies}
         if not copies:
             return
         starts = await origin.log_starts({copy.origin_topic: len(copy.mirror.starts) for copy in copies})
-        moved = {copy.period: self._moved(copy, dict(enumerate(starts[copy.origin_topic]))) for copy in copies}
-        copies = [copy for copy in copies if moved[copy.period]]
+        moved = {copy.tag: self._moved(copy, dict(enumerate(starts[copy.origin_topic]))) for copy in copies}
+        copies = [copy for copy in copies if moved[copy.tag]]
         ends = {}
         for copy in copies:
             ranges = await target.log_ranges(copy.copy_topic, len(copy.mirror.starts))
-            ends[copy.period] = {partition: end for partition, (_, end) in enumerate(ranges)}
+            ends[copy.tag] = {partition: end for partition, (_, end) in enumerate(ranges)}
         await self._delete(between, copies, target, moved, ends)
 
     async def _delete(
@@ -101,8 +102,8 @@ class LogStartSync:
         between: OffsetsBetween,
         copies: Sequence[Copy],
         target: ClusterAccess,
-        moved: Mapping[_Period, Mapping[int, int]],
-        ends: Mapping[_Period, Mapping[int, int]],
+        moved: Mapping[str, Mapping[int, int]],
+        ends: Mapping[str, Mapping[int, int]],
     ) -> None:
         """`moved`: per partition where the origin's log starts now; `ends`: where the copy's ends. All go one way."""
         if not copies:
@@ -111,22 +112,33 @@ class LogStartSync:
         places = [
             ((copy.mirror.mirror_topic, partition), start)
             for copy in copies
-            for partition, start in moved[copy.period].items()
+            for partition, start in moved[copy.tag].items()
         ]
         maps = await between.maps_for(places, on_target=copies[0].mirror.is_reverse)
         for copy in copies:
             now = present[copy.copy_topic]
-            wanted = _wanted(copy.mirror, maps, moved[copy.period], ends[copy.period])
+            wanted = _wanted(copy.mirror, maps, moved[copy.tag], ends[copy.tag])
             delete = {partition: offset for partition, offset in wanted.items() if now[partition] < offset}
-            if delete:
-                names = {"link": copy.mirror.link, "topic": copy.copy_topic}
-                _log.info("records deleted as on the origin", **names, before=delete)
-                await target.delete_records(copy.copy_topic, delete)
-            self._followed[copy.period].update({partition: moved[copy.period][partition] for partition in wanted})
+            if delete and not await self._deleted(copy, target, delete):
+                continue
+            self._followed[copy.tag].update({partition: moved[copy.tag][partition] for partition in wanted})
+
+    async def _deleted(self, copy: Copy, target: ClusterAccess, before: Mapping[int, int]) -> bool:
+        """False when the mirror was changed meanwhile: what was measured may be of another period then, in which the
+        topics have changed places. It is looked at again in the next round."""
+        names = {"link": copy.mirror.link, "topic": copy.copy_topic}
+        try:
+            async with self._door.through(copy.mirror):
+                await target.delete_records(copy.copy_topic, before)
+        except ActRefused as exc:
+            _log.info("records left for the next round", **names, reason=str(exc))
+            return False
+        _log.info("records deleted as on the origin", **names, before=before)
+        return True
 
     def _moved(self, copy: Copy, starts: Mapping[int, int]) -> dict[int, int]:
         """Per partition of which the origin's log start has grown: where it is now."""
-        followed = self._followed[copy.period]
+        followed = self._followed[copy.tag]
         return {partition: start for partition, start in starts.items() if start > followed.get(partition, 0)}
 
 

@@ -66,9 +66,9 @@ class PausedForJob:
         """As the engine."""
         await self._engine.stop_mirror(link, topic)
 
-    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+    def status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
         """As the engine."""
-        return self._engine.status(link, topic)
+        return self._engine.status(mirror)
 
     def running_partitions(self, mirror: MirrorRecord) -> RunningPartitions:
         """As the engine: a topic that is promoted is mirrored here."""

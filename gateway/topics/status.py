@@ -16,6 +16,7 @@ from gateway.operations.records import Records
 from gateway.operations.sources import VIEW_S, SourcesForViews
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import is_mirroring
+from gateway.state.mirror_tag import tag_of
 from gateway.state.per_partition import stopped
 from gateway.state.records import MirrorRecord, MirrorState
 
@@ -44,15 +45,15 @@ class Measure:
         self._target = target
         self._views = views
         self._maps = maps
-        self._last: dict[tuple[str, str], tuple[_Way, Sequence[PartitionStatus]]] = {}
+        self._last: dict[tuple[str, str], tuple[str, Sequence[PartitionStatus]]] = {}
         self.catching_up: Callable[[MirrorRecord], bool] = lambda mirror: False
         deleted.subscribe(lambda mirror: self._last.pop((mirror.link, mirror.mirror_topic), None))
 
     async def stop(self, mirror: MirrorRecord) -> None:
         """Stop the engine's work on a mirror, and keep its numbers."""
         key = (mirror.link, mirror.mirror_topic)
-        if running := self._engine.status(*key):  # of one that does not run, what was kept before stays
-            self._last[key] = _period(mirror), running
+        if running := self._engine.status(mirror):  # of one that does not run, what was kept before stays
+            self._last[key] = tag_of(mirror), running
         await self._engine.stop_mirror(*key)
 
     def known(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
@@ -64,8 +65,7 @@ class Measure:
         if mirror.state is MirrorState.STOPPED:
             ends = stopped(mirror) or ((), ())
             return [_stopped(index, *pair) for index, pair in enumerate(zip(*ends, strict=True))]
-        key = (mirror.link, mirror.mirror_topic)
-        running = self._engine.status(*key)
+        running = self._engine.status(mirror)
         if running and not self._is_paused(mirror):
             return running
         if running:
@@ -75,13 +75,13 @@ class Measure:
 
     def _kept(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
         """The numbers of this very mirror; another way of the topic counts in other offsets."""
-        period, kept = self._last.get((mirror.link, mirror.mirror_topic), (None, ()))
-        return kept if period == _period(mirror) else ()
+        tag, kept = self._last.get((mirror.link, mirror.mirror_topic), ("", ()))
+        return kept if tag == tag_of(mirror) else ()
 
     async def now(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
         """As `known`, and the log ends of a mirror that the engine does not run are asked for: its lag changes."""
         known = self.known(mirror)
-        running, paused = self._engine.status(mirror.link, mirror.mirror_topic), self._is_paused(mirror)
+        running, paused = self._engine.status(mirror), self._is_paused(mirror)
         stands = mirror.state in (MirrorState.PAUSED, MirrorState.FAILED) or self.catching_up(mirror)
         if (running and not paused) or not (stands or paused):
             return known
@@ -123,13 +123,6 @@ class Measure:
             (source_end, target_end) for (_, source_end), (_, target_end) in zip(source_ends, target_ends, strict=True)
         ]
         return [pair[::-1] for pair in ends] if mirror.is_reverse else ends
-
-
-_Way = tuple[int, int, bool]
-
-
-def _period(mirror: MirrorRecord) -> _Way:
-    return mirror.mirror_id, mirror.failback.epoch, mirror.is_reverse
 
 
 def _phase(status: PartitionStatus, phase: str) -> str:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from gateway.errors import Conflict, SourceUnreachable, TargetUnreachable
 from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.rules.topic_configs import SyncedConfigs, config_changes, synced_configs
-from gateway.operations.cluster_access import ClusterAccess, TopicInfo
+from gateway.operations.cluster_access import ClusterAccess, TopicInfo, alter_configs_of
 from gateway.operations.cluster_errors import knows_no_topic, source_errors, target_errors
+from gateway.operations.door import Door
 from gateway.state.records import NOT_PADDED, MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from protocol.errors import ErrorCode
 
@@ -50,11 +51,12 @@ async def own_configs(target: ClusterAccess, record: MirrorRecord, source: Clust
 
 
 async def prepare_copy(
-    target: ClusterAccess, record: MirrorRecord, source: ClusterAccess, include: tuple[str, ...]
+    target: ClusterAccess, record: MirrorRecord, source: ClusterAccess, include: tuple[str, ...], door: Door
 ) -> PreparedCopy:
     """Give the copy the configs that a copy needs, and the partitions that its origin has.
 
     Args:
+        door: of the present term; what is changed is decided from `record`.
         include: the configs that follow the origin (`topic.config.sync.include`).
 
     Raises:
@@ -69,7 +71,7 @@ async def prepare_copy(
         partitions = (await _topic(origin, origin_topic)).partitions
         origin_configs = (await origin.topic_configs([origin_topic]))[origin_topic]
     try:
-        configs = await _configured(target, record, copy, copy_topic, partitions, origin_configs, include)
+        configs = await _configured(target, record, copy, copy_topic, partitions, origin_configs, include, door)
     except Conflict as exc:
         if knows_no_topic(exc):  # it was there a moment ago, or was created: this broker may not have heard of it yet
             missing = TargetUnreachable if copy is target else SourceUnreachable
@@ -92,6 +94,7 @@ async def _configured(
     partitions: int,
     origin_configs: Mapping[str, str],
     include: tuple[str, ...],
+    door: Door,
 ) -> SyncedConfigs:
     """Give the copy its configs and partitions. Raises as `prepare_copy` does."""
     with _errors(target, record, copy):
@@ -105,14 +108,16 @@ async def _configured(
         synced = [name for name in include if not (_is_forward(record) and name in record.configs)]
         configs = synced_configs(origin_configs, present, synced, record.failback.recreate)
         changes = config_changes(configs.apply, present)
-        if changes:
-            await copy.alter_topic_configs(copy_topic, changes)
-        if has < partitions:
-            await copy.add_partitions(copy_topic, partitions)
+        if changes or has < partitions:
+            async with door.through(record):
+                if changes:
+                    await alter_configs_of(copy, copy_topic, changes)
+                if has < partitions:
+                    await copy.add_partitions(copy_topic, partitions)
     return configs
 
 
-async def delete_old_topic(record: MirrorRecord, source: ClusterAccess) -> None:
+async def delete_old_topic(record: MirrorRecord, source: ClusterAccess, door: Door) -> None:
     """Delete the very topic that the record names, by its id, unless it is gone.
 
     A source without topic ids (before Kafka 2.8) deletes by name. There a deletion without an answer is not tried
@@ -129,7 +134,8 @@ async def delete_old_topic(record: MirrorRecord, source: ClusterAccess) -> None:
         return  # what is there now, if anything, is another one
     try:
         with source_errors(record.link):
-            await source.delete_topic(name, topic_id)
+            async with door.through(record):
+                await source.delete_topic(name, topic_id)
     except SourceUnreachable as exc:
         if topic_id:
             raise
@@ -142,7 +148,7 @@ async def delete_old_topic(record: MirrorRecord, source: ClusterAccess) -> None:
             raise
 
 
-async def create_topic_anew(target: ClusterAccess, record: MirrorRecord, source: ClusterAccess) -> None:
+async def create_topic_anew(target: ClusterAccess, record: MirrorRecord, source: ClusterAccess, door: Door) -> None:
     """Create the source topic as it was kept, with the target's partitions; one that is there stays as it is.
 
     Raises as `own_configs` does.
@@ -153,7 +159,8 @@ async def create_topic_anew(target: ClusterAccess, record: MirrorRecord, source:
         partitions = (await _topic(target, record.mirror_topic)).partitions
     try:
         with source_errors(record.link):
-            await source.create_topic(record.source_topic, partitions, replicas, configs)
+            async with door.through(record):
+                await source.create_topic(record.source_topic, partitions, replicas, configs)
     except Conflict as exc:
         if not _says(exc, ErrorCode.TOPIC_ALREADY_EXISTS):  # the old one is still going
             raise

@@ -35,6 +35,7 @@ from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors
+from gateway.operations.door import Door
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources
 from gateway.state import link_config
@@ -60,6 +61,7 @@ class FailbackTools:
     progress: MirrorProgress
     destinations: FailbackDestinations
     lifted: LiftedConfigs
+    door: Door
     locks: KeyedLocks
     routing: RoutingTable
     patience_s: float = 30.0
@@ -137,7 +139,7 @@ class FailbackRun:
         record = self._record()
         route = self._tools.routing.current.topics.get(self._topic)
         since = self._unreachable_since
-        statuses = self._tools.engine.status(self._link, self._topic)
+        statuses = self._tools.engine.status(record)
         snapshot = FailbackSnapshot(
             record=record,
             phase=WritePhase.FORWARD if route is None else route.phase,
@@ -219,7 +221,9 @@ class FailbackRun:
 
     async def _prepare(self, _: FailbackStep) -> None:
         include = link_config.parse(self._tools.records.link(self._link).configs).sync_include
-        self._copy = await prepare_copy(self._tools.target, self._record(), await self._reach(), include)
+        self._copy = await prepare_copy(
+            self._tools.target, self._record(), await self._reach(), include, self._tools.door
+        )
 
     async def _restore_configs(self, _: FailbackStep) -> None:
         """Home: what was lifted on the source topic while it was a copy is set back."""
@@ -257,13 +261,13 @@ class FailbackRun:
 
     async def _delete(self, _: FailbackStep) -> None:
         record = self._record()
-        await delete_old_topic(record, await self._reach())
+        await delete_old_topic(record, await self._reach(), self._tools.door)
         self._log.info("failback destination deleted", source_topic=record.source_topic)
         await self._tools.sleep(LOOK_AGAIN_S)
         self._source = None
 
     async def _create(self, _: FailbackStep) -> None:
-        await create_topic_anew(self._tools.target, self._record(), await self._reach())
+        await create_topic_anew(self._tools.target, self._record(), await self._reach(), self._tools.door)
         await self._tools.sleep(LOOK_AGAIN_S)
         self._source = None
 
@@ -288,7 +292,7 @@ class FailbackRun:
             record = self._record()
             if record.state in (MirrorState.PENDING_MIRROR, MirrorState.PENDING_RESTORE_MIRROR):
                 self._tools.engine.start_mirror(record)
-        if not self._tools.engine.status(self._link, self._topic):
+        if not self._tools.engine.status(self._record()):
             await self._tools.sleep(LOOK_AGAIN_S)  # a job copies the topic: its lease will end
 
     async def _begin(self, _: FailbackStep) -> None:

@@ -19,6 +19,7 @@ import structlog
 from gateway.cutover.promote.rules.post_promote_watch import LOOK_S, PostPromoteWatch, TopicOfLink, is_over
 from gateway.errors import ControlError, SourceUnreachable
 from gateway.kafka.connection.errors import NetError
+from gateway.kafka.rules.names import some_of
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.origin_ends import Asked, SourceEnds
 from gateway.operations.records import Records
@@ -81,13 +82,15 @@ class RecordsAfterCutover:
         stopped = [m for m in self._store.mirrors.values() if m.state is MirrorState.STOPPED]
         for key in self._after_cutover.keys() - {_key(mirror) for mirror in stopped}:
             del self._after_cutover[key]  # a failback has dealt with them
-        for mirror in stopped:
-            if not mirror.restore_configs:
-                continue
-            try:
-                await self._lifted.restore(mirror)
-            except (NetError, StoreError, TimeoutError, OSError) as exc:
-                _log.warning("topic configs not restored yet", topic=mirror.mirror_topic, error=str(exc))
+        try:
+            late = await self._lifted.restore_all([mirror for mirror in stopped if mirror.restore_configs])
+        except StoreError as exc:
+            _log.warning("topic configs not restored yet", error=str(exc))
+        else:
+            if late:
+                _log.warning(
+                    "topic configs not restored yet", topics=some_of(late), error=str(next(iter(late.values())))
+                )
         watched = {_key(mirror): mirror for mirror in self._watched(stopped)}
         due: dict[str, list[MirrorRecord]] = {}
         for key in self._watch.due(watched, self._clock()):

@@ -20,9 +20,9 @@ from gateway.cutover.promote.rules.checks import InvariantViolated
 from gateway.cutover.promote.rules.memory import PromoteMemory
 from gateway.cutover.promote.rules.promote import REHEARSAL, next_step
 from gateway.cutover.promote.rules.snapshot import PromoteStep, StepKind
-from gateway.errors import Conflict, ControlError, TargetUnreachable
+from gateway.errors import Conflict, TargetUnreachable
 from gateway.groups.moves import GroupSet
-from gateway.kafka.connection.errors import NetError
+from gateway.kafka.rules.names import some_of
 from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.operations.running_mirrors import run_as
@@ -106,7 +106,7 @@ class PromoteRun:
         self._group_names = tuple(map(name_of, groups))
         self._pause = PromotePause(tools, link, topics, self._memory)
         self._leaving = ""
-        self._log = _log.bind(link=link, topics=list(topics))
+        self._log = _log.bind(link=link, topics=some_of(topics))
         self._interruptible: asyncio.Future[object] | None = None
         self._configs: asyncio.Task[None] | None = None  # read under the write pause, beside all else
         self.waiting_for = ""
@@ -398,9 +398,7 @@ class PromoteRun:
     async def _restore_timestamp_types(self) -> None:
         """A LogAppendTime topic is one again before it is written to: its routes are paused until the write pause
         ends."""
-        for record in self._gather.records():
-            if stamps_itself(record.restore_configs):
-                await self._restored(record)
+        await self._restored([one for one in self._gather.records() if stamps_itself(one.restore_configs)])
 
     def _stopped(self, record: MirrorRecord) -> MirrorRecord:
         handed = self._memory.handed(record.mirror_topic)
@@ -436,17 +434,18 @@ class PromoteRun:
                 self._tools.go_on(self._link, topic)
 
     async def _restore_configs(self, _: PromoteStep) -> None:
-        for record in self._gather.records():
-            if not await self._restored(record):
-                self._memory.restore_later = True
+        if not await self._restored(self._gather.records()):
+            self._memory.restore_later = True
 
-    async def _restored(self, record: MirrorRecord) -> bool:
+    async def _restored(self, records: Sequence[MirrorRecord]) -> bool:
         try:
-            await self._tools.lifted.restore(record)
-        except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
-            self._log.warning("topic configs not restored yet", topic=record.mirror_topic, error=str(exc))
+            late = await self._tools.lifted.restore_all(records)
+        except StoreError as exc:
+            self._log.warning("topic configs not restored yet", error=str(exc))
             return False
-        return True
+        for error in list(late.values())[:1]:
+            self._log.warning("topic configs not restored yet", late=some_of(late), error=str(error))
+        return not late
 
     # -- the failback --------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """What gateways of a fleet tell one another ten times a second, as JSON and back. Pure.
 
 A heartbeat says how far the sender's mirrors have come: what has moved since the heartbeat before, and once a second
-what was measured; `rotation.py` has what is told again. A position counts only for the very mirror it was measured of:
-`tag_of` differs when a topic was created anew or has changed its direction.
+what was measured; `rotation.py` has what is told again. Positions and measurements count only for the very mirror that
+they were taken of: `tag_of` (`state/mirror_tag.py`) differs when a topic was created anew or has changed its direction.
 """
 
 from __future__ import annotations
@@ -14,13 +14,6 @@ from typing import Any
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
-from gateway.state.records import MirrorRecord
-
-
-def tag_of(record: MirrorRecord) -> str:
-    """Tells the mirrors that a topic has had apart."""
-    repaired = f".{record.repairs}" if record.repairs else ""
-    return f"{record.mirror_id}.{record.failback.epoch}.{'back' if record.is_reverse else 'to'}{repaired}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +21,7 @@ class PeerHeartbeat:
     """One heartbeat. The sender's name is known from the connection.
 
     `regular`: one of those that come every 100 ms; only they say `leaving` and `held`. `leaving`: it is about to stop.
-    `at`: topic -> (tag, partition -> position as source offset). `statuses`: of what it mirrors, by (link, topic).
+    `at`: topic -> (tag, partition -> position as source offset). `statuses`: (link, topic) -> (tag, what was measured).
     `forwarded`: records that it wrote to partitions that others mirror: (last base offset, how many). `held`: mirror
     topic -> what its write pause waits for here. `paused_for_job`: of the leader: (link, topic) that nobody is to
     mirror now. `watch`: partitions whose positions it wants at once, for a few seconds.
@@ -37,7 +30,7 @@ class PeerHeartbeat:
     regular: bool = False
     leaving: bool = False
     at: Mapping[str, tuple[str, Mapping[int, int]]] = field(default_factory=dict)
-    statuses: Mapping[tuple[str, str], Collection[PartitionStatus]] = field(default_factory=dict)
+    statuses: Mapping[tuple[str, str], tuple[str, Collection[PartitionStatus]]] = field(default_factory=dict)
     forwarded: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     held: Mapping[str, str] = field(default_factory=dict)
     paused_for_job: Collection[tuple[str, str]] | None = None
@@ -50,7 +43,9 @@ def encode_heartbeat(heartbeat: PeerHeartbeat) -> dict[str, Any]:
         "regular": heartbeat.regular,
         "leaving": heartbeat.leaving,
         "at": {topic: [tag, list(map(list, ends.items()))] for topic, (tag, ends) in heartbeat.at.items()},
-        "statuses": [[*key, [astuple(one) for one in statuses]] for key, statuses in heartbeat.statuses.items()],
+        "statuses": [
+            [*key, tag, [astuple(one) for one in statuses]] for key, (tag, statuses) in heartbeat.statuses.items()
+        ],
         "forwarded": [[*place, *written] for place, written in heartbeat.forwarded.items()],
         "held": dict(heartbeat.held),
         "watch": [list(place) for place in heartbeat.watch],
@@ -68,8 +63,8 @@ def decode_heartbeat(body: Mapping[str, Any]) -> PeerHeartbeat:
         KeyError, TypeError, ValueError: it is no heartbeat.
     """
     statuses = {
-        (str(link), str(topic)): [_status(one) for one in all_of_it]
-        for link, topic, all_of_it in body.get("statuses", ())
+        (str(link), str(topic)): (str(tag), [_status(one) for one in all_of_it])
+        for link, topic, tag, all_of_it in body.get("statuses", ())
     }
     paused_for_job = body.get("paused_for_job")
     return PeerHeartbeat(

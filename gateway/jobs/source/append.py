@@ -293,7 +293,7 @@ class PartitionAppend:
 
     def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
         """Trim the target."""
-        self._clusters.tasks.spawn(trim(self._clusters.target, runner, offset, delay_s), "delete records")
+        self._clusters.tasks.spawn(trim(self._clusters.target, runner, offset, delay_s, lambda: True), "delete records")
 
     def refresh_source(self) -> None:
         """Rows cannot be had again: what is wrong with one shows in `append`."""

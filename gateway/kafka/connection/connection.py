@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gateway.kafka.acts import is_change, require_permit
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import ClusterUnavailable, ConnectionClosed, UnsupportedVersion
 from gateway.kafka.connection.handshake import Authenticator, negotiate
@@ -133,11 +134,14 @@ class Connection(PipelinedConnection):
         common version.
 
         Raises:
+            ActRefused: it changes the cluster, and may not (any more): nothing was sent. See `kafka/acts.py`.
             UnsupportedVersion: no common version.
             RequestTimedOut: no response within `timeout_s` (default `config.request_timeout_s`).
             ConnectionClosed: the connection closed first, or the response could not be decoded.
         """
         key = int(message.API_KEY)
+        if is_change(message):
+            require_permit(api_name(key))
         codec_max = int(message.max_version)
         version = self.version(key, codec_max if cap is None else min(cap, codec_max))
         is_raw = isinstance(message, RawRequest)

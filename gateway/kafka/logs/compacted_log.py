@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
+from gateway.kafka.acts import own_act
 from gateway.kafka.admin import AdminError, create_topic, describe_topic_configs, is_absent
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.connection import Connection
@@ -77,14 +78,15 @@ class CompactedLog:
             return
         replicas = max(1, min(_REPLICAS, len(self._cluster.view.brokers)))
         try:
-            await create_topic(
-                self._cluster,
-                self.topic,
-                partitions=1,
-                replication_factor=replicas,
-                configs=self._configs,
-                timeout_s=timeout_s,
-            )
+            with own_act():
+                await create_topic(
+                    self._cluster,
+                    self.topic,
+                    partitions=1,
+                    replication_factor=replicas,
+                    configs=self._configs,
+                    timeout_s=timeout_s,
+                )
         except AdminError as exc:
             if exc.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise

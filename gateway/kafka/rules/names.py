@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 # Kafka's rule for topics (org.apache.kafka.common.internals.Topic); links follow it too, so that they fit in
 # a path and in a state topic key.
@@ -31,3 +32,10 @@ def java_hash(text: str) -> int:
     for at in range(0, len(data), 2):
         value = (31 * value + (data[at] << 8 | data[at + 1])) & 0xFFFF_FFFF
     return value - (1 << 32) if value >> 31 else value
+
+
+def some_of(names: Iterable[str], most: int = 3) -> str:
+    """The first names, and how many more there are: for a log line that may be about thousands."""
+    found = list(names)
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + more

@@ -28,7 +28,7 @@ class Destination:
     ) -> None:
         self.cluster = cluster
         self._clock = clock
-        self._may_append = may_append
+        self.may_append = may_append
         self._tasks = tasks
         self._runners: dict[str, dict[PartitionRunner, None]] = {}  # by topic
         self._view = cluster.view
@@ -84,6 +84,6 @@ class Destination:
         appender = self._appenders.get(leader)
         if appender is None:
             appender = self._appenders[leader] = Appender(
-                self.cluster, leader, self._tasks, self._may_append, self._clock
+                self.cluster, leader, self._tasks, self.may_append, self._clock
             )
         runner.assign(appender)

@@ -27,6 +27,7 @@ from gateway.mirror.rules.period import map_key, period_of
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state import link_config
 from gateway.state.link_config import Offsets
+from gateway.state.mirror_tag import tag_of
 from gateway.state.per_partition import WrongLength
 from gateway.state.records import LinkRecord, MirrorError, MirrorRecord, MirrorState
 from gateway.transport.background import kept_running
@@ -259,10 +260,13 @@ class Engine(PartlyOwned):
         found = self._link_mirror_with(link, topic)
         return None if found is None else found.topics[topic].record
 
-    def status(self, link: str, topic: str, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
-        """The partitions of a mirror that run here, in order; of these, or of all. Empty if it is not run."""
-        found = self._link_mirror_with(link, topic)
-        return () if found is None else found.topics[topic].status(partitions)
+    def status(self, mirror: MirrorRecord, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
+        """See `OwnedMirrors`."""
+        topic = mirror.mirror_topic
+        found = self._link_mirror_with(mirror.link, topic)
+        if found is None or tag_of(found.topics[topic].record) != tag_of(mirror):
+            return ()
+        return found.topics[topic].status(partitions)
 
     def running_partitions(self, mirror: MirrorRecord) -> RunningPartitions:
         """See `MirrorEngine`."""

@@ -80,6 +80,7 @@ class LinkMirror:
             link_id=record.link_id,
             source=source,
             target=destination.cluster,
+            may_append=destination.may_append,
             source_logs=LogReader(source, self._tasks, tails=False, wall_ms=wall_ms),
             target_logs=LogReader(destination.cluster, self._tasks, tails=True),
             tasks=self._tasks,

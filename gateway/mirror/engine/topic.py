@@ -40,6 +40,7 @@ _QUIET_S: Final = 40.0  # an append is answered, or its connection closed, befor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDependencies:
     """What a link shares with the topics that it mirrors one way. `source` is the origin, `target` holds the copies.
+    `may_append`: see `Destination`.
 
     `skip_deleted`: go on behind records that the source deleted before they were mirrored. `retry_s`: how long a topic
     of the source may be missing, or refused, before its mirror fails.
@@ -52,6 +53,7 @@ class TopicDependencies:
     link_id: int
     source: Cluster
     target: Cluster
+    may_append: Callable[[], bool]
     source_logs: LogReader
     target_logs: LogReader
     tasks: Tasks
@@ -311,7 +313,8 @@ class TopicMirror:
     def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
         """Trim the target."""
         self._dependencies.tasks.spawn(
-            trim(self._dependencies.target, runner, offset, delay_s), "mirror delete records"
+            trim(self._dependencies.target, runner, offset, delay_s, self._dependencies.may_append),
+            "mirror delete records",
         )
 
     def refresh_source(self) -> None:

@@ -82,9 +82,9 @@ class TableEngine:
     def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
         """Nobody writes."""
 
-    def status(self, link: str, topic: str, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
+    def status(self, mirror: MirrorRecord, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
         """As the engine."""
-        here = self._of((link, topic))
+        here = self._of((mirror.link, mirror.mirror_topic))
         return tuple(_status(each) for each in (sorted(here) if partitions is None else partitions) if each in here)
 
     # -- MirrorEngine ----------------------------------------------------------------------------------------------

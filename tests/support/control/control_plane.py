@@ -25,6 +25,7 @@ from gateway.operations.origin_ends import SourceEnds
 from gateway.operations.sources import Sources
 from gateway.state import store as store_module
 from gateway.state.codec import Record
+from gateway.state.mirror_tag import tag_of
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, PartitionStart
 from gateway.state.store import StateStore
 from gateway.state.topic import TOPIC
@@ -147,6 +148,16 @@ class Plane:
         """Store what a scene begins with, in whatever state: past the table of a mirror's states."""
         with patch.object(store_module, "check_write", lambda stored, new: None):
             await self.store.put(*records)
+        for record in records:
+            if isinstance(record, MirrorRecord):
+                self._run_as(record)
+
+    def _run_as(self, record: MirrorRecord) -> None:
+        """What runs as another mirror of the topic goes on as this one."""
+        key = record.link, record.mirror_topic
+        running = self.engine.running.get(key)
+        if running is not None and tag_of(running) != tag_of(record):
+            self.engine.running[key] = record
 
     def state(self, topic: str = "orders") -> MirrorState:
         return self.store.mirrors["l", topic].state

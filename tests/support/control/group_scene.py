@@ -27,7 +27,7 @@ class FakeOffsets(GroupOffsets):
     """Both clusters' group in memory. `on_ask` is called at each look at the source's members."""
 
     def __init__(self, plane: Plane) -> None:
-        super().__init__(plane.parts.records, plane.parts.sources, plane.parts.target)
+        super().__init__(plane.parts.records, plane.parts.sources, plane.parts.target, plane.parts.door)
         self.plane = plane
         self.members = 0
         self.members_on_target = ""

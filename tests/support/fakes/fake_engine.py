@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.copy_ends import CopyEnds, PartitionEnd, RunningPartitions, whole
+from gateway.state.mirror_tag import tag_of
 from gateway.state.records import LinkRecord, MirrorRecord
 
 
@@ -53,10 +54,12 @@ class FakeEngine:
         self.running.pop((link, topic), None)
         self.log.append(("stop_mirror", topic))
 
-    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
-        if (link, topic) not in self.running:
+    def status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
+        key = (mirror.link, mirror.mirror_topic)
+        running = self.running.get(key)
+        if running is None or tag_of(running) != tag_of(mirror):
             return ()
-        return self.numbers.get((link, topic), ())
+        return self.numbers.get(key, ())
 
     def partition_ends(self, mirror: MirrorRecord) -> Sequence[PartitionEnd | None]:
         key = (mirror.link, mirror.mirror_topic)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.errors import SourceUnreachable
+from gateway.kafka.acts import current_permit, require_permit
+from gateway.kafka.admin import TOPICS_IN_A_REQUEST, ConfigChange
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
@@ -76,6 +78,8 @@ class FakeKafka:
     fleet: FleetView | None = None  # what another fleet's state topic says, if it is a target, too
     unreadable: set[str] = field(default_factory=set)
     mirrors_there: frozenset[str] | None = frozenset()
+    alter_requests: list[tuple[str, ...]] = field(default_factory=list)  # topics of each AlterConfigs
+    refused_configs: dict[str, BrokerError] = field(default_factory=dict)  # topics whose configs may not be altered
     acls_there: set[Acl] = field(default_factory=set)
     refused_acls: dict[Acl, BrokerError] = field(default_factory=dict)  # may neither be made nor deleted
     acl_requests: list[tuple[str, tuple[Acl, ...]]] = field(default_factory=list)
@@ -116,6 +120,12 @@ class FakeKafka:
             raise ClusterUnavailable("connection refused")
         if name in self.refuse:
             raise self.refuse[name]
+
+    async def _changed(self, name: str) -> None:
+        """As `_called`, for what changes the cluster: the door for acts is asked last, as right before a request."""
+        await self._called(name)
+        assert current_permit() is not None, f"{name} beside the door for acts: gateway/kafka/acts.py"
+        require_permit(name)
 
     async def start(self, timeout_s: float | None = None) -> None:
         await self._called("start")
@@ -170,7 +180,7 @@ class FakeKafka:
     async def create_topic(
         self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
     ) -> None:
-        await self._called("create_topic")
+        await self._changed("create_topic")
         topic = self.add(name, partitions)
         topic.info = replace(topic.info, replication_factor=replication_factor)
         topic.configs.update(configs)
@@ -187,7 +197,7 @@ class FakeKafka:
         return name not in self.existing
 
     async def delete_topic(self, name: str, topic_id: str) -> None:
-        await self._called("delete_topic")
+        await self._changed("delete_topic")
         self.deletes(name, topic_id)
 
     def deletes(self, name: str, topic_id: str) -> None:
@@ -198,12 +208,23 @@ class FakeKafka:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"delete topic {name}: UNKNOWN_TOPIC_ID")
         del self.existing[name]
 
-    async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
-        await self._called("alter_topic_configs")
-        self.existing[name].configs.update({**{config: self.defaults[config] for config in reset}, **configs})
+    async def alter_topic_configs(self, changes: Mapping[str, ConfigChange]) -> Mapping[str, BrokerError]:
+        assert 0 < len(changes) <= TOPICS_IN_A_REQUEST
+        self.alter_requests.append(tuple(changes))
+        await self._changed("alter_topic_configs")
+        refused = {name: self.refused_configs[name] for name in changes if name in self.refused_configs}
+        for name, change in changes.items():
+            if name not in refused:
+                defaults = {config: self.defaults[config] for config in change.reset}
+                self.existing[name].configs.update({**defaults, **change.values})
+        return refused
 
     async def add_partitions(self, name: str, total: int) -> None:
-        await self._called("add_partitions")
+        await self._changed("add_partitions")
+        self.grow(name, total)
+
+    def grow(self, name: str, total: int) -> None:
+        """Somebody adds partitions to a topic."""
         topic = self.existing[name]
         topic.info = replace(topic.info, partitions=total)
         topic.ranges += [(0, 0)] * (total - len(topic.ranges))
@@ -243,7 +264,7 @@ class FakeKafka:
         return {name: [start for start, _ in self.existing[name].ranges[:count]] for name, count in partitions.items()}
 
     async def delete_records(self, name: str, before: Mapping[int, int]) -> None:
-        await self._called("delete_records")
+        await self._changed("delete_records")
         ranges = self.existing[name].ranges
         for index, offset in before.items():
             ranges[index] = (offset, ranges[index][1])
@@ -257,7 +278,7 @@ class FakeKafka:
         return self.groups.get(group) or GroupView(group=group, state=DEAD, type="", protocol_type="")
 
     async def remove_members(self, group: str, members: Sequence[MemberView]) -> Mapping[str, int]:
-        await self._called("remove_members")
+        await self._changed("remove_members")
         found, gone = self.groups[group], {one.member_id for one in members} - self.sticky_members
         self.groups[group] = replace(found, members=tuple(m for m in found.members if m.member_id not in gone))
         return {one.member_id: 0 if one.member_id in gone else int(ErrorCode.UNKNOWN_SERVER_ERROR) for one in members}
@@ -270,13 +291,13 @@ class FakeKafka:
 
     async def create_acls(self, wanted: Sequence[Acl]) -> Mapping[Acl, BrokerError]:
         self.acl_requests.append(("create", tuple(wanted)))
-        await self._called("create_acls")
+        await self._changed("create_acls")
         self.acls_there.update(acl for acl in wanted if acl not in self.refused_acls)
         return {acl: self.refused_acls[acl] for acl in wanted if acl in self.refused_acls}
 
     async def delete_acls(self, gone: Sequence[Acl]) -> Mapping[Acl, BrokerError]:
         self.acl_requests.append(("delete", tuple(gone)))
-        await self._called("delete_acls")
+        await self._changed("delete_acls")
         self.acls_there.difference_update(acl for acl in gone if acl not in self.refused_acls)
         return {acl: self.refused_acls[acl] for acl in gone if acl in self.refused_acls}
 
@@ -287,7 +308,7 @@ class FakeKafka:
     async def create_scram_users(self, wanted: Sequence[ScramCredential]) -> Mapping[ScramKey, BrokerError]:
         assert len({one.key.user for one in wanted}) == len(wanted)  # as a broker asks
         self.scram_requests.append(tuple(one.key for one in wanted))
-        await self._called("create_scram_users")
+        await self._changed("create_scram_users")
         self.scram.update((one.key, one) for one in wanted if one.key.user not in self.refused_users)
         error = BrokerError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "no")
         return {one.key: error for one in wanted if one.key.user in self.refused_users}
@@ -298,7 +319,7 @@ class FakeKafka:
 
     async def set_quotas(self, wanted: Mapping[QuotaKey, float]) -> Mapping[QuotaKey, BrokerError]:
         self.quota_requests.append(dict(wanted))
-        await self._called("set_quotas")
+        await self._changed("set_quotas")
         refused = {key for key in wanted if any(part.name in self.refused_users for part in key.entity)}
         self.quotas_there.update((key, value) for key, value in wanted.items() if key not in refused)
         return {key: BrokerError(ErrorCode.INVALID_REQUEST, "no") for key in refused}

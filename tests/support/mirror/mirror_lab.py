@@ -80,7 +80,8 @@ class Lab:
         return record
 
     def status(self, topic: str) -> list[PartitionStatus]:
-        return list(self.engine.status(LINK, topic))
+        mirror = self.engine.started_as(LINK, topic)
+        return [] if mirror is None else list(self.engine.status(mirror))
 
     async def caught_up(self, topic: str, deadline: float = 60.0) -> None:
         """Wait until every record that the source has now is mirrored."""

@@ -74,7 +74,10 @@ class FakeEngine:
     def moving(self) -> Collection[MirrorPartition]:
         return self.measured & self.running()
 
-    def status(self, link: str, topic: str, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
+    def started_as(self, link: str, topic: str) -> MirrorRecord | None:
+        return RECORD
+
+    def status(self, mirror: MirrorRecord, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
         return [
             PartitionStatus(
                 partition=each.partition,
@@ -207,12 +210,12 @@ async def test_the_leader_reads_first(fleet: Fleet) -> None:
 async def test_positions_and_measurements_come_with_the_heartbeats(fleet: Fleet) -> None:
     fleet["b"].progress.advance("t", 2, 7)
     await wait_until_async(lambda: fleet["side"].progress.position("t", 2) == 7, 2.0)
-    await wait_until_async(lambda: len(fleet["a"].mirrors.status("l", "t")) == 4, 3.0)
-    assert [one.partition for one in fleet["a"].mirrors.status("l", "t")] == [0, 1, 2, 3]
+    await wait_until_async(lambda: len(fleet["a"].mirrors.status(RECORD)) == 4, 3.0)
+    assert [one.partition for one in fleet["a"].mirrors.status(RECORD)] == [0, 1, 2, 3]
 
 
 def told(fleet: Fleet, at: str) -> dict[int, int]:
-    return {one.partition: one.records_total for one in fleet[at].mirrors.status("l", "t")}
+    return {one.partition: one.records_total for one in fleet[at].mirrors.status(RECORD)}
 
 
 async def test_what_moves_is_measured_and_told_once_a_second(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

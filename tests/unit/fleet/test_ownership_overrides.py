@@ -10,6 +10,8 @@ from gateway.fleet.mirror_map import MirrorMap
 from gateway.fleet.ownership_overrides import OwnershipOverrides
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.state.records import MirrorRecord
+from tests.support.control.mirror_records import mirror_record
 from tests.support.fakes.fake_engine import status
 
 PARTS = frozenset(MirrorPartition("l", "t", index) for index in range(2))
@@ -21,7 +23,10 @@ class Engine:
     def __init__(self) -> None:
         self.told: Sequence[PartitionStatus] = ()
 
-    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+    def started_as(self, link: str, topic: str) -> MirrorRecord | None:
+        return mirror_record(link=link, source_topic=topic, mirror_topic=topic, mirror_id=1)
+
+    def status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
         return self.told
 
 

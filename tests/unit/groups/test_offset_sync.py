@@ -35,7 +35,7 @@ class Both(GroupOffsets):
     """Groups' offsets on both clusters, in memory. `down`: the source does not answer."""
 
     def __init__(self, plane: Plane) -> None:
-        super().__init__(plane.parts.records, plane.parts.sources, plane.parts.target)
+        super().__init__(plane.parts.records, plane.parts.sources, plane.parts.target, plane.parts.door)
         self.source_holds: dict[str, dict[TopicPartition, tuple[int, str]]] = {}
         self.target_holds: dict[str, dict[TopicPartition, tuple[int, str]]] = {}
         self.commits: list[tuple[str, dict[TopicPartition, tuple[int, str]]]] = []

@@ -216,14 +216,16 @@ async def test_partitions_do_not_come_between_a_promote_and_its_mirror(plane, sy
     plane.source.existing["orders"].info = replace(plane.source.existing["orders"].info, partitions=3)
 
     async with plane.parts.locks.hold("mirror/orders"):  # as a promote when it marks its topics
+        plane.target.calls.clear()
         syncing = asyncio.create_task(sync.sync_link(link))
-        await wait_until_async(lambda: plane.target.existing["orders"].info.partitions == 3, 5.0)
+        await wait_until_async(lambda: plane.target.calls[-1:] == ["topics"], 5.0, what="a look at the copy")
         marked = replace(plane.store.mirrors["l", "orders"], state=MirrorState.PENDING_STOPPED)
         await plane.by_hand(marked)
     await syncing
 
     assert len(plane.store.mirrors["l", "orders"].starts) == 2
     assert len(plane.engine.running["l", "orders"].starts) == 2
+    assert plane.target.existing["orders"].info.partitions == 2  # nor does the topic grow under it
 
 
 async def test_growth_that_was_cut_off_after_the_target_grew_is_finished(plane, sync):

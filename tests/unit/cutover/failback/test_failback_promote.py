@@ -83,6 +83,6 @@ async def test_to_and_fro_is_no_set(scene: TopicScene) -> None:
 
 async def test_home_is_not_gone_to_with_partitions_that_are_not_mirrored_back(scene: TopicScene) -> None:
     await reversed_(scene)
-    await scene.plane.target.add_partitions("orders", 4)
+    scene.plane.target.grow("orders", 4)
     with pytest.raises(Conflict, match="4 partitions on the target"):
         await scene.promote()

@@ -51,6 +51,7 @@ async def test_from_active(plane, pause, state):
     await level(plane)
     await plane.service.reversals.reverse("l", ["orders"], pause=pause)
     await wait_until_async(lambda: plane.state() is not MirrorState.PENDING_STOPPED)
+    await plane.parts.engine.stop_mirror(*KEY)  # as a promote does
     await plane.service.reversals.look()
     record = await reversed_(plane, state)
     assert record.cutover.then_reverse is ThenReverse.NO

@@ -12,10 +12,10 @@ from gateway.fleet.rules.heartbeats import (
     decode_partitions,
     encode_heartbeat,
     encode_partitions,
-    tag_of,
 )
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.state.mirror_tag import tag_of
 from gateway.state.records import MirrorDirection, MirrorRecord
 from tests.support.control.mirror_records import mirror_record
 
@@ -26,7 +26,7 @@ HEARTBEAT = PeerHeartbeat(
     regular=True,
     leaving=True,
     at={"t": ("1.0.to", {0: 5, 7: 2**40})},
-    statuses={("l", "t"): [STATUS]},
+    statuses={("l", "t"): ("1.0.to", [STATUS])},
     forwarded={("t", 1): (100, 3)},
     held={"t": "a transaction"},
     paused_for_job=(("l", "u"),),
@@ -41,7 +41,7 @@ def test_there_and_back(heartbeat: PeerHeartbeat) -> None:
 
 def test_a_newer_version_says_more() -> None:
     said = encode_heartbeat(HEARTBEAT)
-    said["statuses"][0][2][0] = (*said["statuses"][0][2][0], "a new field")
+    said["statuses"][0][3][0] = (*said["statuses"][0][3][0], "a new field")
     assert decode_heartbeat({**said, "new": 1}) == HEARTBEAT
 
 

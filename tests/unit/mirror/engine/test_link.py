@@ -30,7 +30,7 @@ def link_to(source: SimpleNamespace, told: Told) -> LinkMirror:
     return LinkMirror(
         LINK,
         cast("Any", source),
-        cast("Destination", SimpleNamespace(cluster=None)),
+        cast("Destination", SimpleNamespace(cluster=None, may_append=lambda: True)),
         progress=MirrorProgress(),
         events=cast("Any", told),
         clock=lambda: 0.0,
