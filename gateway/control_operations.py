@@ -138,6 +138,7 @@ def mirror_creator(
         fleet=parts.fleet,
         locks=parts.locks,
         door=parts.door,
+        lifted=parts.lifted,
         background=parts.background,
     )
     creator.ended, creator.clock = on_create_ended, parts.clock

@@ -118,7 +118,7 @@ class ControlParts:
         self.engine = PausedForJob(engine)
         self.locks = KeyedLocks()
         self.door = Door(self.records, self.locks, lease_valid)
-        self.lifted = LiftedConfigs(self.records, sources, target, self.door)
+        self.lifted = LiftedConfigs(self.records, sources, target, self.door, host.monotonic)
         self.background = Background()
         self.deleted = DeletedMirrors()
         self.drift = ConfigDrift(host.wall_ms, self.deleted)
@@ -382,6 +382,7 @@ def config_sync(parts: ControlParts, clock: Callable[[], float] | None = None) -
         maps=parts.maps,
         locks=parts.locks,
         door=parts.door,
+        lifted=parts.lifted,
         tasks=parts.tasks,
         clock=clock or parts.clock,
         drift=parts.drift,

@@ -200,9 +200,3 @@ class ClusterAccess(Protocol):
 
     def login_name(self) -> str:
         """The name by which this gateway logs in there; '' where it does not, or comes by certificate."""
-
-
-async def alter_configs_of(access: ClusterAccess, topic: str, values: Mapping[str, str]) -> None:
-    """Set configs of one topic. Raises BrokerError when they are refused."""
-    for refused in (await access.alter_topic_configs({topic: ConfigChange(values)})).values():
-        raise refused

@@ -41,6 +41,7 @@ from gateway.state.per_partition import grown
 from gateway.state.records import Deletion, LinkRecord, MirrorRecord, MirrorState
 from gateway.state.store import StoreConflict, StoreError
 from gateway.topics.config_drift import ConfigDrift
+from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.topics.log_start_sync import Copy, LogStartSync
 from gateway.transport.locks import KeyedLocks
 
@@ -63,6 +64,7 @@ class ConfigSync:
         maps: OffsetMaps,
         locks: KeyedLocks,
         door: Door,
+        lifted: LiftedConfigs,
         tasks: LinkTasks,
         clock: Callable[[], float],
         drift: ConfigDrift,
@@ -77,6 +79,7 @@ class ConfigSync:
         self._maps = maps
         self._locks = locks
         self._door = door
+        self._lifted = lifted
         self._clock = clock
         self._drift = drift
         self._last: dict[str, float] = {}
@@ -203,7 +206,7 @@ class ConfigSync:
         """Of topics in one request; one whose record was changed meanwhile keeps none of the others waiting."""
         try:
             async with self._door.through(*(sync.pair.mirror for sync in syncs)):
-                refused = await copy.alter_topic_configs({sync.pair.copy_topic: sync.change for sync in syncs})
+                refused = await self._lifted.alter(copy, {sync.pair.copy_topic: sync.change for sync in syncs})
         except ActRefused as exc:
             if len(syncs) == 1:
                 topic = syncs[0].pair.mirror.mirror_topic

@@ -21,11 +21,12 @@ from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.errors import BadRequest, Conflict, ControlError, SourceUnreachable, TargetUnreachable
 from gateway.groups.mirror_groups import require_no_promoted_readers
 from gateway.kafka.acts import ActRefused
+from gateway.kafka.admin import ConfigChange
 from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.rules.names import bad_name, is_internal
 from gateway.kafka.rules.topic_configs import config_changes
 from gateway.mirror.interface import MirrorEngine
-from gateway.operations.cluster_access import ClusterAccess, TopicInfo, alter_configs_of
+from gateway.operations.cluster_access import ClusterAccess, TopicInfo
 from gateway.operations.cluster_errors import knows_no_topic, target_errors
 from gateway.operations.door import Door
 from gateway.operations.fleet_wide import FleetWide
@@ -37,6 +38,7 @@ from gateway.state.producer_ids import first_mirror_id
 from gateway.state.records import Deletion, MirrorRecord, SequenceRecord
 from gateway.state.store import ProducerFenced, StoreError, StoreUncertain
 from gateway.state.unknown_outcome import until_known
+from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.topics.plan import AS_THE_LINK_SAYS, MirrorPlan, MirrorPlanner, Wanted
 from gateway.topics.rules.create import anew, going_on, record_of
 from gateway.transport.background import Background
@@ -62,6 +64,7 @@ class MirrorCreator:
         fleet: FleetWide,
         locks: KeyedLocks,
         door: Door,
+        lifted: LiftedConfigs,
         background: Background,
     ) -> None:
         self._records = records
@@ -71,6 +74,7 @@ class MirrorCreator:
         self._publisher = publisher
         self._locks = locks
         self._door = door
+        self._lifted = lifted
         self._background = background
         self._planner = planner
         self._fleet = fleet
@@ -332,7 +336,8 @@ class MirrorCreator:
             changes = config_changes(wanted, (await target.topic_configs([topic], tuple(wanted)))[topic])
             if changes:
                 with self._door.permit(intent, plan.link):
-                    await alter_configs_of(target, topic, changes)
+                    for refused in (await self._lifted.alter(target, {topic: ConfigChange(changes)})).values():
+                        raise refused
         return found
 
     async def _store(self, plan: MirrorPlan, target: TopicInfo, intent: MirrorRecord) -> MirrorRecord:

@@ -10,12 +10,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from gateway.errors import Conflict, SourceUnreachable, TargetUnreachable
+from gateway.kafka.admin import ConfigChange
 from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.rules.topic_configs import SyncedConfigs, config_changes, synced_configs
-from gateway.operations.cluster_access import ClusterAccess, TopicInfo, alter_configs_of
+from gateway.operations.cluster_access import ClusterAccess, TopicInfo
 from gateway.operations.cluster_errors import knows_no_topic, source_errors, target_errors
 from gateway.operations.door import Door
 from gateway.state.records import NOT_PADDED, MirrorMode, MirrorRecord, MirrorState, PartitionStart
+from gateway.topics.lifted_configs import LiftedConfigs
 from protocol.errors import ErrorCode
 
 _REPLICAS = "replication.factor"
@@ -51,7 +53,12 @@ async def own_configs(target: ClusterAccess, record: MirrorRecord, source: Clust
 
 
 async def prepare_copy(
-    target: ClusterAccess, record: MirrorRecord, source: ClusterAccess, include: tuple[str, ...], door: Door
+    target: ClusterAccess,
+    record: MirrorRecord,
+    source: ClusterAccess,
+    include: tuple[str, ...],
+    door: Door,
+    lifted: LiftedConfigs,
 ) -> PreparedCopy:
     """Give the copy the configs that a copy needs, and the partitions that its origin has.
 
@@ -71,7 +78,7 @@ async def prepare_copy(
         partitions = (await _topic(origin, origin_topic)).partitions
         origin_configs = (await origin.topic_configs([origin_topic]))[origin_topic]
     try:
-        configs = await _configured(target, record, copy, copy_topic, partitions, origin_configs, include, door)
+        configs = await _configured(target, record, copy, copy_topic, partitions, origin_configs, include, door, lifted)
     except Conflict as exc:
         if knows_no_topic(exc):  # it was there a moment ago, or was created: this broker may not have heard of it yet
             missing = TargetUnreachable if copy is target else SourceUnreachable
@@ -95,6 +102,7 @@ async def _configured(
     origin_configs: Mapping[str, str],
     include: tuple[str, ...],
     door: Door,
+    lifted: LiftedConfigs,
 ) -> SyncedConfigs:
     """Give the copy its configs and partitions. Raises as `prepare_copy` does."""
     with _errors(target, record, copy):
@@ -111,7 +119,8 @@ async def _configured(
         if changes or has < partitions:
             async with door.through(record):
                 if changes:
-                    await alter_configs_of(copy, copy_topic, changes)
+                    for refused in (await lifted.alter(copy, {copy_topic: ConfigChange(changes)})).values():
+                        raise refused
                 if has < partitions:
                     await copy.add_partitions(copy_topic, partitions)
     return configs

@@ -222,7 +222,7 @@ class FailbackRun:
     async def _prepare(self, _: FailbackStep) -> None:
         include = link_config.parse(self._tools.records.link(self._link).configs).sync_include
         self._copy = await prepare_copy(
-            self._tools.target, self._record(), await self._reach(), include, self._tools.door
+            self._tools.target, self._record(), await self._reach(), include, self._tools.door, self._tools.lifted
         )
 
     async def _restore_configs(self, _: FailbackStep) -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from gateway.control_parts import config_sync
 from gateway.kafka.admin import TOPICS_IN_A_REQUEST
-from gateway.kafka.connection.errors import BrokerError
+from gateway.kafka.connection.errors import BrokerError, RequestTimedOut
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.state.records import Cutover, MirrorDirection, MirrorMode, MirrorRecord, MirrorState
 from gateway.topics.config_sync import ConfigSync
+from gateway.topics.lifted_configs import IN_DOUBT_S
 from protocol.errors import ErrorCode
 from tests.support.control.control_plane import Plane
 from tests.support.control.mirror_records import changed
@@ -208,6 +209,32 @@ async def test_a_topic_that_is_refused_or_was_changed_keeps_no_other_one_waiting
     assert shown(plane.target.existing["t002"].configs) == LIFTED
     for topic in ("t000", "t003"):
         assert shown(plane.target.existing[topic].configs) == OWN
+
+
+async def test_a_change_without_an_answer_may_land_behind_a_promote_and_is_set_back_once_more(
+    plane: Plane, sync: ConfigSync
+) -> None:
+    """As by a broker that was paused with the request in its socket."""
+    link = await plane.with_link()
+    plane.source.add("orders", 1).configs.update(OWN)
+    await plane.service.mirrors.create("l", "orders")
+    copy = plane.target.existing["orders"].configs
+    plane.source.existing["orders"].configs["delete.retention.ms"] = "77"
+    plane.target.refuse["alter_topic_configs"] = RequestTimedOut("no answer")
+    with pytest.raises(RequestTimedOut):
+        await sync.sync_link(link)
+    del plane.target.refuse["alter_topic_configs"]
+    record = changed(plane.store.mirrors[KEY], state=MirrorState.STOPPED, stopped_at=(0,), stopped_copy_at=(0,))
+    await plane.by_hand(record)
+
+    late = await plane.parts.lifted.restore_all([record])
+    assert shown(copy) == OWN  # at once, since clients write from now on
+    assert str(late["orders"]).startswith("a change of the configs of topic 'orders' was not answered")
+    copy.update(LIFTED)  # it lands
+    plane.clock_s += IN_DOUBT_S
+    assert await plane.parts.lifted.restore_all([record]) == {}
+    assert shown(copy) == OWN
+    assert not plane.store.mirrors[KEY].restore_configs
 
 
 async def test_a_leader_without_a_lease_changes_no_topic(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
