@@ -8,14 +8,15 @@ from pydantic_core import ErrorDetails
 
 def one_line(error: ValidationError) -> str:
     """The first error, with its key and value, and how many more there are."""
-    found = problems_of(error)
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{found[0][1]}{more}"
+    found, more = problems_of(error, 1)
+    return f"{found[0][1]} (and {more} more)" if more else found[0][1]
 
 
-def problems_of(error: ValidationError) -> list[tuple[tuple[str | int, ...], str]]:
-    """Each error: the path of its key, and one line with the key and the value."""
-    return [(one["loc"], _words(one)) for one in error.errors(include_url=False, include_context=False)]
+def problems_of(error: ValidationError, most: int) -> tuple[list[tuple[tuple[str | int, ...], str]], int]:
+    """The first errors, `most` of them at most, each as the path of its key and one line with the key and the value;
+    and how many more there are."""
+    errors = error.errors(include_url=False, include_context=False)
+    return [(one["loc"], _words(one)) for one in errors[:most]], max(0, len(errors) - most)
 
 
 def _words(one: ErrorDetails) -> str:

@@ -1,8 +1,8 @@
 """A client of one schema registry, by Confluent's REST API (v1, as other registries speak it, too).
 
 Each method is one request. Nothing is followed to another address and no proxy of the environment is asked, since
-logins are sent; what is answered has a largest size. Secrets and PEM files are read when the client is opened, so a
-round of its own sees new ones.
+logins are sent; what is answered has a largest size and a deadline (`transport/http_answer.py`). Secrets and PEM files
+are read when the client is opened, so a round of its own sees new ones.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from gateway.operations.link_tasks import TaskErrorCode
 from gateway.schemas.rules import model
 from gateway.schemas.rules.model import Schema, Version, VersionKey
 from gateway.state.schemas.registry_properties import RegistryConfig, RegistrySide
+from gateway.transport.http_answer import AnswerError, bounded_answer
 
 TIMEOUT_S: Final = 10.0
 MAX_ANSWER: Final = 16 << 20
@@ -244,19 +245,23 @@ class Registry:
     ) -> _T:
         content = None if body is None else json.dumps(body).encode()
         headers = {} if body is None else {"content-type": _TYPE}
-        url = self.url + path
-        data = bytearray()
         try:
-            async with self._http.stream(method, url, params=params, content=content, headers=headers) as answer:
-                async for piece in answer.aiter_bytes():
-                    data += piece
-                    if len(data) > MAX_ANSWER:
-                        words = f"{self._who}: {path}: an answer of more than {MAX_ANSWER} bytes"
-                        raise RegistryUnreachable(words, self.side)
-        except (httpx.HTTPError, OSError) as exc:  # of TLS 1.3, after the handshake
+            status, data = await bounded_answer(
+                self._http,
+                method,
+                self.url + path,
+                most=MAX_ANSWER,
+                within_s=TIMEOUT_S,
+                params=params,
+                content=content,
+                headers=headers,
+            )
+        except AnswerError as exc:
+            raise RegistryUnreachable(f"{self._who}: {path}: {exc}", self.side) from exc
+        except OSError as exc:  # of TLS 1.3, after the handshake
             raise RegistryUnreachable(f"{self._who}: {str(exc) or type(exc).__name__}", self.side) from exc
-        if not answer.is_success:
-            raise self._refusal(answer.status_code, path, data)
+        if not httpx.codes.is_success(status):
+            raise self._refusal(status, path, data)
         try:
             return read(json.loads(data))
         except (ValueError, RecursionError) as exc:
@@ -267,7 +272,7 @@ class Registry:
     def _who(self) -> str:
         return f"the {self.side} registry {self.url}"
 
-    def _refusal(self, status: int, path: str, data: bytearray) -> RegistryError:
+    def _refusal(self, status: int, path: str, data: bytes) -> RegistryError:
         try:
             found = json.loads(data)
             code, said = int(found["error_code"]), str(found["message"])

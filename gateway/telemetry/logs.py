@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from gateway.telemetry.log_rates import RatedLines
 from gateway.telemetry.printable import printable
 
 
@@ -55,6 +56,7 @@ def configure(level: str = "info", fmt: str = "console") -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *before, renderer],
         )
     )
+    handler.addFilter(RatedLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

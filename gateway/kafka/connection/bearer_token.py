@@ -16,6 +16,7 @@ import httpx
 
 from gateway.kafka.connection.config import ClusterConfig, OAuthConfig
 from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.transport.http_answer import bounded_answer
 
 MAX_BYTES: Final = 262_144
 _TIMEOUT_S: Final = 5.0
@@ -55,21 +56,13 @@ async def _answer(oauth: OAuthConfig, secret: str) -> bytes:
     context = ssl.create_default_context(cafile=oauth.ca or None)
     form = {"grant_type": "client_credentials", **({"scope": oauth.scope} if oauth.scope else {})}
     login = httpx.BasicAuth(quote_plus(oauth.client), quote_plus(secret))
-    data = bytearray()
-    try:
-        async with (
-            httpx.AsyncClient(verify=context, timeout=_TIMEOUT_S, trust_env=False) as client,
-            client.stream("POST", oauth.url, data=form, auth=login) as answer,
-        ):
-            if answer.status_code != httpx.codes.OK:
-                raise OSError(f"HTTP {answer.status_code}")
-            async for piece in answer.aiter_bytes():
-                data += piece
-                if len(data) > MAX_BYTES:
-                    raise OSError("its answer is too long")
-    except httpx.HTTPError as error:
-        raise OSError(str(error) or type(error).__name__) from error
-    return bytes(data)
+    async with httpx.AsyncClient(verify=context, timeout=_TIMEOUT_S, trust_env=False) as client:
+        status, body = await bounded_answer(
+            client, "POST", oauth.url, most=MAX_BYTES, within_s=_TIMEOUT_S, data=form, auth=login
+        )
+    if status != httpx.codes.OK:
+        raise OSError(f"HTTP {status}")
+    return body
 
 
 def _token_of(answer: bytes) -> str:

@@ -119,8 +119,9 @@ class Authenticator:
                 why = response.error_message or error_name(response.error_code)
                 raise AuthenticationFailed(f"{self._where}: {why}")
             lifetime_ms = response.session_lifetime_ms if version >= 1 else 0
+            told = bytes(response.auth_bytes)
             try:
-                token = sasl.respond(bytes(response.auth_bytes))
+                token = await asyncio.to_thread(sasl.respond, told) if sasl.takes_long else sasl.respond(told)
             except AuthenticationFailed as exc:
                 raise AuthenticationFailed(f"{self._where}: {exc}") from exc
         return lifetime_ms

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+_JAAS_CHARACTERS: Final = 4096
 
 
 class Property(NamedTuple):
@@ -43,9 +45,11 @@ def parse_jaas(text: str) -> tuple[str, str]:
     Raises:
         ValueError: another login module, or no user name and password in it.
     """
+    if len(text) > _JAAS_CHARACTERS:
+        raise ValueError(f"{_JAAS_CHARACTERS} characters at most")
     if not re.search(r"\b(PlainLoginModule|ScramLoginModule)\b", text):
         raise ValueError("only PlainLoginModule and ScramLoginModule are supported")
-    options = dict(re.findall(r"(\w+)\s*=\s*\"((?:[^\"\\]|\\.)*)\"", text))
+    options = dict(re.findall(r"\b(\w{1,64})\s*=\s*\"((?:[^\"\\]|\\.)*)\"", text))
     if "username" not in options or "password" not in options:
         raise ValueError('username="..." and password="..." expected')
     return _unescape(options["username"]), _unescape(options["password"])

@@ -12,11 +12,15 @@ from typing import Protocol
 from gateway.kafka.connection.errors import AuthenticationFailed
 from gateway.kafka.rules.scram import HASHES, LEAST_ITERATIONS
 
-_MAX_ITERATIONS = 1_000_000  # more would block the loop for a second
+MAX_ITERATIONS = 100_000
+"""The broker says how often, and what that costs. Kafka makes 16,384 at the most; a hundred thousand take 50 ms."""
 
 
 class Mechanism(Protocol):
     """One authentication. `respond` takes the broker's token and gives the next, None when done."""
+
+    takes_long: bool
+    """`respond` is for a thread: it is one call that frees the interpreter."""
 
     def first(self) -> bytes:
         """The token that opens the exchange."""
@@ -27,6 +31,8 @@ class Mechanism(Protocol):
 
 class Plain:
     """PLAIN: user name and password in one token."""
+
+    takes_long = False
 
     def __init__(self, username: str, password: str) -> None:
         self._token = f"\0{username}\0{password}".encode()
@@ -42,6 +48,8 @@ class Plain:
 
 class Bearer:
     """OAUTHBEARER (RFC 7628): a token that others have issued. A broker that refuses it says why, and is answered."""
+
+    takes_long = False
 
     def __init__(self, token: str) -> None:
         self._token = f"n,,\x01auth=Bearer {token}\x01\x01".encode()
@@ -60,6 +68,8 @@ class Scram:
 
     `is_token`: user name and password are a delegation token's id and HMAC (KIP-48: the extension `tokenauth`).
     """
+
+    takes_long = True  # PBKDF2, whose price is the broker's to say
 
     def __init__(
         self, mechanism: str, username: str, password: str, nonce: str | None = None, *, is_token: bool = False
@@ -94,8 +104,10 @@ class Scram:
         nonce, iterations = fields["r"], int(fields["i"])
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise AuthenticationFailed("SCRAM: the broker's nonce does not extend ours")
-        if not LEAST_ITERATIONS <= iterations <= _MAX_ITERATIONS:
-            raise AuthenticationFailed(f"SCRAM: {iterations} iterations are out of range")
+        if not LEAST_ITERATIONS <= iterations <= MAX_ITERATIONS:
+            raise AuthenticationFailed(
+                f"SCRAM: {iterations} iterations; {LEAST_ITERATIONS} to {MAX_ITERATIONS} are possible"
+            )
         without_proof = f"c=biws,r={nonce}"
         message = f"{self._first_bare},{server_first},{without_proof}".encode()
         salt = base64.b64decode(fields["s"], validate=True)

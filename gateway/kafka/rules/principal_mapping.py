@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 DEFAULT: Final = "DEFAULT"
+LONGEST_SUBJECT: Final = 1_024
+"""Characters; as many as a principal's name has at the most."""
 
 _PART: Final = r"((?:\\.|[^\\/])*)"
 _RULE: Final = re.compile(rf"\s*(?:(DEFAULT)|RULE:{_PART}/{_PART}/([LU]?)|)\s*(?:,|$)")
@@ -50,7 +52,14 @@ class PrincipalMapping:
         self._rules = _parsed(rules)
 
     def name(self, subject: str) -> str:
-        """The principal's name. Raises NoMatchingRule."""
+        """The principal's name. Raises NoMatchingRule.
+
+        What a backtracking pattern costs grows with the subject, which whoever holds the certificate has chosen.
+        """
+        if len(subject) > LONGEST_SUBJECT:
+            raise NoMatchingRule(
+                f"a certificate's subject has {LONGEST_SUBJECT} characters at most, not {len(subject)}"
+            )
         for rule in self._rules:
             found = subject if rule is None else rule.apply(subject)
             if found is not None:

@@ -44,11 +44,12 @@ class TextError(FileError):
     """The first problem in one line, and how many more there are. `problems`: `SHOWN` of them at most; `more`: not in
     `problems`."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        others = f" (and {len(problems) - 1} more)" if problems[1:] else ""
-        super().__init__(f"{problems[0]}{others}")
-        self.problems = tuple(problems[:SHOWN])
-        self.more = len(problems) - len(self.problems)
+    def __init__(self, problems: Sequence[Problem], more: int = 0) -> None:
+        """`problems`: `SHOWN` at most; `more`: besides."""
+        others = len(problems) - 1 + more
+        super().__init__(f"{problems[0]} (and {others} more)" if others else str(problems[0]))
+        self.problems = tuple(problems)
+        self.more = more
 
 
 def of_yaml(text: str) -> MigrationFile:
@@ -71,8 +72,8 @@ def of_yaml(text: str) -> MigrationFile:
     except FileError as exc:
         if root is None or not isinstance(exc.__cause__, ValidationError):
             raise TextError([Problem(str(exc))]) from exc
-        found = problems_of(exc.__cause__)
-        raise TextError([Problem(words, _line_of(root, where)) for where, words in found]) from exc
+        found, more = problems_of(exc.__cause__, SHOWN)
+        raise TextError([Problem(words, _line_of(root, where)) for where, words in found], more) from exc
 
 
 def _read(text: str) -> tuple[Node | None, Any]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import jwt
 import structlog
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from gateway.kafka.access.delegation_tokens import MAX_NAME
 from gateway.proxy.identity.identity import Bearer, BearerUnchecked, InvalidBearer
@@ -27,6 +28,8 @@ AGAIN_S: Final = 10.0
 OLD_S: Final = 600.0
 KEPT_S: Final = 86_400.0
 MAX_KEYS: Final = 100
+LEAST_RSA_BITS: Final = 2048
+_SAID: Final = 200
 _log = structlog.get_logger("lockgate.identity")
 
 
@@ -60,15 +63,47 @@ class Keys:
     async def _renew(self) -> None:
         try:
             found = jwt.PyJWKSet.from_json(await self._fetch())
-        except (OSError, ValueError, jwt.PyJWTError) as error:
-            self._why = str(error) or type(error).__name__
+        # The answer is somebody else's: `null`, a list, or JSON as deep as it likes end in whatever PyJWT meets first.
+        except Exception as error:  # noqa: BLE001 - the keys that are known stay in force, and who waits is answered
+            self._why = (str(error) or type(error).__name__)[:_SAID]
             _log.error("the keys of tokens cannot be fetched", error=self._why)
         else:
             signing = [key for key in found.keys if key.key_id and key.public_key_use in (None, "sig")]
-            self._keys = {str(key.key_id): key for key in signing[:MAX_KEYS] if key.algorithm_name in ALGORITHMS}
+            self._keys = {str(key.key_id): key for key in signing[:MAX_KEYS] if _is_taken(key)}
             self._fetched_at = self._clock()
         finally:
             self._fetching = None
+
+
+def _is_taken(key: jwt.PyJWK) -> bool:
+    """Of a kind that is taken, and no RSA key that can be broken (NIST SP 800-131A: 2,048 bits at least)."""
+    if key.algorithm_name not in ALGORITHMS:
+        return False
+    if isinstance(key.key, RSAPublicKey) and key.key.key_size < LEAST_RSA_BITS:
+        _log.warning(
+            "an RSA key of the tokens' issuer is too short", key=str(key.key_id)[:_SAID], bits=key.key.key_size
+        )
+        return False
+    return True
+
+
+def _refused_words(error: jwt.PyJWTError) -> str:
+    """What is wrong with a token, in words of ours: PyJWT's hold what the token's sender wrote."""
+    return next((words for kind, words in _REFUSED if isinstance(error, kind)), "it is not a token")
+
+
+_REFUSED: Final[tuple[tuple[type[jwt.PyJWTError], str], ...]] = (
+    (jwt.ExpiredSignatureError, "its time is over"),
+    (jwt.ImmatureSignatureError, "its time has not begun"),
+    (jwt.InvalidIssuedAtError, "it says that it is of a time to come"),
+    (jwt.InvalidAudienceError, "it is for another audience"),
+    (jwt.InvalidIssuerError, "it is of another issuer"),
+    (jwt.MissingRequiredClaimError, "it lacks a claim: exp, iss, aud and the principal's are needed"),
+    (jwt.InvalidSignatureError, "its signature is wrong"),
+    (jwt.InvalidAlgorithmError, "its signature is of another kind than its key"),
+    (jwt.InvalidKeyError, "its key cannot be used"),
+    (jwt.DecodeError, "it is not a token"),
+)
 
 
 class BearerTokens:
@@ -108,7 +143,7 @@ class BearerTokens:
                 options={"require": ["exp", "iss", "aud", self._claim]},
             )
         except jwt.PyJWTError as error:
-            raise InvalidBearer(f"the token is not valid: {error}") from None
+            raise InvalidBearer(f"the token is not valid: {_refused_words(error)}") from None
         return self._bearer(claims)
 
     def _bearer(self, claims: Mapping[str, Any]) -> Bearer:
@@ -117,5 +152,5 @@ class BearerTokens:
             raise InvalidBearer(f"the token's {self._claim} is no name of a principal")
         left_s = float(claims["exp"]) + self._skew_s - self._wall_s()
         if left_s <= 0:
-            raise InvalidBearer("the token is not valid: Signature has expired")
+            raise InvalidBearer("the token is not valid: its time is over")
         return Bearer(name, left_s)

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from gateway.transport.http_answer import AnswerError, bounded_answer
+
 MAX_BYTES: Final = 1_048_576
 TIMEOUT_S: Final = 5.0
 
@@ -43,21 +45,14 @@ async def _read(path: Path) -> str:
 
 
 async def _get(url: str, context: ssl.SSLContext) -> str:
-    data = bytearray()
     try:
-        async with (
-            httpx.AsyncClient(verify=context, timeout=TIMEOUT_S, trust_env=False) as client,
-            client.stream("GET", url) as answer,
-        ):
-            if answer.status_code != httpx.codes.OK:
-                raise OSError(f"{url}: HTTP {answer.status_code}")
-            async for piece in answer.aiter_bytes():
-                data += piece
-                if len(data) > MAX_BYTES:
-                    break
-    except httpx.HTTPError as error:
-        raise OSError(f"{url}: {str(error) or type(error).__name__}") from error
-    return _text(bytes(data))
+        async with httpx.AsyncClient(verify=context, timeout=TIMEOUT_S, trust_env=False) as client:
+            status, body = await bounded_answer(client, "GET", url, most=MAX_BYTES, within_s=TIMEOUT_S)
+    except AnswerError as error:
+        raise OSError(f"{url}: {error}") from error
+    if status != httpx.codes.OK:
+        raise OSError(f"{url}: HTTP {status}")
+    return _text(body)
 
 
 def _text(data: bytes) -> str:

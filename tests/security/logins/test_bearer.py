@@ -149,6 +149,44 @@ async def test_while_keys_cannot_be_fetched_the_known_ones_count_for_a_day(issue
         await issued.tokens.check(ONE.token("alice"))
 
 
+@pytest.mark.parametrize("answer", ["null", "[]", "1", '{"keys": null}', '{"keys": [null]}', "[" * 100_000])
+async def test_whatever_an_issuer_answers_the_known_keys_count_and_nobody_hangs(issued: Fetched, answer: str) -> None:
+    await issued.tokens.check(ONE.token("alice"))
+    issued.text = answer
+    issued.now = OLD_S
+    await issued.tokens.check(ONE.token("alice"))
+    issued.now = KEPT_S
+    with pytest.raises(BearerUnchecked, match="there are no keys") as refused:
+        await issued.tokens.check(ONE.token("alice"))
+    assert len(str(refused.value)) < 300
+
+
+@pytest.mark.filterwarnings("ignore:The RSA key is 1024 bits")
+async def test_a_short_rsa_key_is_no_key(issued: Fetched) -> None:
+    short = Issuer(bits=1024)
+    issued.text = short.jwks()
+    with pytest.raises(InvalidBearer, match="does not name"):
+        await issued.tokens.check(short.token("alice"))
+
+
+async def test_nothing_that_a_token_says_is_said_again(issued: Fetched) -> None:
+    """Its header is read before its signature is checked, and may be as long as a login request."""
+    claims = {"sub": "alice", "iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time()) + 600}
+    long = "x\n" * 20_000
+    head = {"alg": "RS256", "kid": "one", "crit": [long], long: 1}
+    for token in (
+        (_part(head) + b"." + _part(claims) + b".AAAA").decode(),
+        ONE.token("alice", iss=long),
+        ONE.token("alice", aud=[long]),
+        ONE.token("alice", exp=long),
+    ):
+        with pytest.raises(InvalidBearer) as refused:
+            await issued.tokens.check(token)
+        assert "xx" not in str(refused.value)
+        assert "\n" not in str(refused.value)
+        assert len(str(refused.value)) < 200
+
+
 async def test_keys_for_other_uses_and_shared_secrets_are_no_keys(issued: Fetched) -> None:
     issued.text = ONE.jwks(use="enc")
     with pytest.raises(InvalidBearer):
@@ -219,7 +257,7 @@ async def test_keys_come_by_https_from_who_is_trusted(server: tuple[str, Certifi
         await fetcher(f"{url}/keys", None)()
     with pytest.raises(OSError, match="HTTP 302"):
         await fetcher(f"{url}/elsewhere", certificates.ca)()
-    with pytest.raises(ValueError, match="more than"):
+    with pytest.raises(OSError, match="more than"):
         await fetcher(f"{url}/long", certificates.ca)()
 
 

@@ -17,9 +17,9 @@ ISSUER, AUDIENCE = "https://issuer.example.org", "kafka"
 class Issuer:
     """One RSA key. `kid`: its name."""
 
-    def __init__(self, kid: str = "one") -> None:
+    def __init__(self, kid: str = "one", bits: int = 2048) -> None:
         self.kid = kid
-        self.key: RSAPrivateKey = generate_private_key(65537, 2048)
+        self.key: RSAPrivateKey = generate_private_key(65537, bits)
 
     def jwks(self, **more: Any) -> str:
         """The public key as others fetch it."""

@@ -23,7 +23,7 @@ class _Transport(httpx.AsyncBaseTransport):
         content = await request.aread()
         body = json.loads(content) if content else None
         status, answer = self._registry.take(request.method, decoded, dict(request.url.params), body)
-        return httpx.Response(status, json=answer)
+        return httpx.Response(status, stream=httpx.ByteStream(json.dumps(answer).encode()))
 
 
 def in_memory(registries: Mapping[str, StrictRegistry]) -> type[Registry]:

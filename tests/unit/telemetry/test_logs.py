@@ -6,6 +6,7 @@ import logging
 import pytest
 import structlog
 
+from gateway.telemetry.log_rates import BURST, EVERY_S, LogRates
 from gateway.telemetry.logs import configure
 
 
@@ -48,3 +49,35 @@ def test_the_level_is_kept(capsys):
     assert "quiet" not in err
     assert "loud" in err
     assert "a=1" in err
+
+
+def test_what_strangers_cause_has_a_rate_and_what_operators_do_has_none(capsys):
+    configure("info", "json")
+    for at in range(BURST + 5):
+        structlog.get_logger("lockgate.proxy").info("a bearer's token is refused", client=f"10.0.0.{at}")
+        logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+        structlog.get_logger("lockgate.control").info("mirror created", topic=f"t{at}")
+
+    lines = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+
+    assert lines.count("a bearer's token is refused") == BURST
+    assert lines.count("Invalid HTTP request received.") == BURST
+    assert lines.count("mirror created") == BURST + 5
+
+
+def test_what_was_left_out_is_told_with_the_next_line():
+    now = [0.0]
+    rates = LogRates(lambda: now[0])
+    assert [rates.take("l", "e") for _ in range(BURST + 3)] == [0] * BURST + [None] * 3
+    now[0] = EVERY_S
+    assert [rates.take("l", "e"), rates.take("l", "e")] == [3, None]
+    assert rates.take("l", "another event") == 0
+    now[0] = 1_000 * EVERY_S
+    assert rates.take("l", "e") == 1
+
+
+def test_however_many_events_there_are_few_are_remembered():
+    rates = LogRates(lambda: 0.0)
+    for at in range(10_000):
+        rates.take("l", f"event {at}")
+    assert len(rates._kept) == 256

@@ -67,6 +67,10 @@ def test_bootstrap_servers(text: str, expected: tuple[tuple[str, int], ...]) -> 
         ({"request.timeout.ms": "0"}, r"^request.timeout.ms: "),
         ({"request.timeout.ms": "1s"}, r"^request.timeout.ms: "),
         ({"sasl.jaas.config": "com.sun.Krb5LoginModule required;"}, r"^sasl.jaas.config: only "),
+        (
+            {"sasl.jaas.config": "PlainLoginModule required " + "a" * 4096},
+            r"^sasl.jaas.config: 4096 characters at most",
+        ),
     ],
 )
 def test_bad_properties_are_one_line_that_names_the_property(properties: dict[str, str], said: str) -> None:

@@ -64,6 +64,7 @@ def test_a_server_that_does_not_know_the_password_is_refused() -> None:
         (b"r=somebody-else,s=W22Z,i=4096", "nonce"),
         (b"r=rOprNGfwEbeRWgbNEkqO,s=W22Z,i=4096", "nonce"),
         (b"r=rOprNGfwEbeRWgbNEkqO1,s=W22Z,i=1", "iterations"),
+        (b"r=rOprNGfwEbeRWgbNEkqO1,s=W22Z,i=100001", "iterations"),
         (b"r=rOprNGfwEbeRWgbNEkqO1,s=W22Z,i=999999999", "iterations"),
         (b"r=rOprNGfwEbeRWgbNEkqO1,s=?,i=4096", "malformed"),
         (b"r=rOprNGfwEbeRWgbNEkqO1,s=W22Z,i=many", "malformed"),

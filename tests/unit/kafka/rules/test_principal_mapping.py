@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.kafka.rules.principal_mapping import NoMatchingRule, PrincipalMapping
+from gateway.kafka.rules.principal_mapping import LONGEST_SUBJECT, NoMatchingRule, PrincipalMapping
 
 RULES = (
     "RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L, "
@@ -105,3 +105,11 @@ def test_the_first_that_matches_counts_and_without_one_it_is_nobody() -> None:
         with pytest.raises(NoMatchingRule, match="no rule applies to the certificate O=b"):
             nobody.name("O=b")
     assert PrincipalMapping().name("O=b") == "O=b"
+
+
+def test_a_subject_is_as_long_as_a_name_may_be() -> None:
+    """Patterns are an administrator's, and may backtrack; the subject is whoever's the certificate is."""
+    longest = "CN=" + "x" * (LONGEST_SUBJECT - 3)
+    assert PrincipalMapping().name(longest) == longest
+    with pytest.raises(NoMatchingRule, match="1024 characters at most, not 1025$"):
+        PrincipalMapping(RULES).name(longest + "x")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.migration.rules import file_text
 from gateway.migration.rules.file import FileError, plain
 from gateway.migration.rules.file_text import SHOWN, TEXT_BYTES, Problem, TextError, of_yaml
 
@@ -81,6 +82,17 @@ def test_only_so_many_problems_are_told() -> None:
         of_yaml(FILE + "".join(f"k{index}: 1\n" for index in range(SHOWN + 5)))
     assert len(refused.value.problems) == SHOWN
     assert refused.value.more == 5
+
+
+def test_lines_are_looked_up_for_those_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look-up goes through the mapping: for every problem of a file it would be its square."""
+    looked = list[object]()
+    below = file_text._below
+    monkeypatch.setattr(file_text, "_below", lambda node, part: (looked.append(part), below(node, part))[1])
+    with pytest.raises(TextError) as refused:
+        of_yaml(FILE + "".join(f"k{index}: 1\n" for index in range(2_000)))
+    assert refused.value.more == 2_000 - SHOWN
+    assert len(looked) == SHOWN
 
 
 ALIASES = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
