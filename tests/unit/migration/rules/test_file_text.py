@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from yaml.nodes import Node
 
 from gateway.migration.rules import file_text
 from gateway.migration.rules.file import FileError, plain
@@ -88,7 +89,12 @@ def test_lines_are_looked_up_for_those_alone(monkeypatch: pytest.MonkeyPatch) ->
     """Each look-up goes through the mapping: for every problem of a file it would be its square."""
     looked = list[object]()
     below = file_text._below
-    monkeypatch.setattr(file_text, "_below", lambda node, part: (looked.append(part), below(node, part))[1])
+
+    def counted(node: Node, part: str | int) -> tuple[Node, Node] | None:
+        looked.append(part)
+        return below(node, part)
+
+    monkeypatch.setattr(file_text, "_below", counted)
     with pytest.raises(TextError) as refused:
         of_yaml(FILE + "".join(f"k{index}: 1\n" for index in range(2_000)))
     assert refused.value.more == 2_000 - SHOWN
