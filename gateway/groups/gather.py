@@ -46,6 +46,7 @@ class GroupGatherer:
         """
         if record.state is GroupState.PROMOTED:
             return
+        asked_at = self._clock()
         try:
             view = await self._offsets.source_view(record, _ASK_S)
             progress.never_joined = view.state != DEAD and not view.protocol_type
@@ -63,7 +64,8 @@ class GroupGatherer:
         looked_away = now - progress.members_at > LOOKED_AWAY_S
         if looked_away:
             progress.read_back = None  # somebody may have come, committed, and left: to be looked at again
-        progress.members, progress.members_at, progress.source_error = len(view.members), now, ""
+        # As old as the question: of what has happened since the answer says nothing, however long it took.
+        progress.members, progress.members_at, progress.source_error = len(view.members), asked_at, ""
         static = tuple(sorted(member.instance_id for member in view.members if member.instance_id))
         progress.static = static if len(static) == len(view.members) else ()
         mirrored = {mirror.source_topic for (link, _), mirror in self._store.mirrors.items() if link == record.link}
@@ -120,6 +122,7 @@ class GroupGatherer:
             offsets_at=progress.offsets_at,
             mirrored={(o.topic, o.partition): between.mirrored(o, progress.maps) for o in offsets},
             ends={key: end for key, (_, end) in progress.ranges.items()},
+            beyond=progress.beyond,
             carried=progress.carried,
             read_back=progress.read_back,
             failure=progress.failure,

@@ -94,6 +94,13 @@ class GroupOffsets:
             return {}
         return {key: (starts[at].offset, ends[at].offset) for key, at in asked.items()}
 
+    async def ask_for_leaders(self, record: GroupRecord, topics: Iterable[str]) -> None:
+        """What one of the source's brokers told of these mirror topics may be of the past: whom to ask next is asked of
+        another broker."""
+        cluster, names = await self.source(record), self._source_topics(record.link)
+        for topic in topics:
+            cluster.invalidate(names[topic])
+
     async def delivery(self, record: GroupRecord) -> Mapping[TopicPartition, Delivery]:
         """Of a share group on the source: what of its delivery state cannot be carried; by mirror topic."""
         cluster, names = await self.source(record), self._mirror_topics(record.link)

@@ -15,7 +15,8 @@ from gateway.state.records import CarriedOffset, SourceOffset
 class GroupProgress:
     """One group's promote so far. Times are one monotonic clock in seconds.
 
-    `known`: what the group had committed on the source when last read, at `known_at`; kept for a failover, which may
+    `beyond`: since when each look has found the source's log to end before the group's offset. `known`: what the group
+    had committed on the source when last read, at `known_at`; kept for a failover, which may
     not be able to ask. `gated_everywhere`: every gateway has read that the group has a gate. `lock`: held by whoever
     commits for the group. `unmirrored`: internal topics of a streams group that the link does not mirror. `arrived`: a
     demoted group was seen to read on the source again, and no record says so yet. `never_joined`: the source knows the
@@ -38,6 +39,7 @@ class GroupProgress:
     offsets: tuple[SourceOffset, ...] | None = None
     offsets_at: float = 0.0
     ranges: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    beyond: Mapping[TopicPartition, float] = field(default_factory=dict)
     maps: Maps = field(default_factory=dict)
     note: str = ""
     carried: tuple[CarriedOffset, ...] | None = None
@@ -55,7 +57,25 @@ class GroupProgress:
         """Whatever was read may be stale by now."""
         self.offsets = self.carried = self.read_back = None
 
+    def measured(self, offsets: tuple[SourceOffset, ...], ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """Of these offsets, read at `offsets_at`, the source's logs have these (start, end)."""
+        keys = ((one.topic, one.partition) for one in offsets if one.offset > ranges.get(_key(one), (0, one.offset))[1])
+        self.ranges = ranges
+        self.beyond = {key: self.beyond.get(key, self.offsets_at) for key in keys}
+
+    def sent_back(self, offsets: tuple[SourceOffset, ...], at: float) -> None:
+        """The group is the source's again, which holds these: all that was read of it before is of another time."""
+        self.forget_offsets()
+        self.empty_since = self.seen = self.memberless_at = None
+        self.beyond = {}
+        self.arrived = False
+        self.known, self.known_at = offsets, at
+
     def remember(self, offsets: tuple[SourceOffset, ...], asked_at: float) -> None:
         """The source was asked for them at that time: an answer that takes long may be as old."""
         if asked_at >= self.known_at:
             self.known, self.known_at = offsets, asked_at
+
+
+def _key(offset: SourceOffset) -> TopicPartition:
+    return offset.topic, offset.partition

@@ -259,7 +259,9 @@ class GroupPromotions:
         progress.offsets, progress.offsets_at = offsets, self._clock()
         progress.remember(offsets, asked_at)
         progress.maps = await self._maps.between(record.link).maps(offset.topic for offset in offsets)
-        progress.ranges = await self._offsets.source_ranges(record, offsets)
+        progress.measured(offsets, await self._offsets.source_ranges(record, offsets))
+        if progress.beyond:
+            await self._offsets.ask_for_leaders(record, {topic for topic, _ in progress.beyond})
         said = await self._offsets.said_of_delivery(record)
         progress.note = "; ".join(filter(None, (said, notes(offsets, progress.ranges, left))))
         if progress.note:
@@ -305,8 +307,7 @@ class GroupPromotions:
             await self._store.outcome_known()
             if barred := self._with_topics(link, group):
                 raise Conflict(f"group '{group}' {barred}")
+            began_at = self._clock()
             demoted = await demote_group(self._tools, self._record(link, group), progress)
-            progress.forget_offsets()
-            progress.empty_since = progress.seen = progress.memberless_at = None
-            progress.arrived = False
+            progress.sent_back(demoted.sent_back, began_at)
             return demoted

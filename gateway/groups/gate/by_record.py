@@ -23,7 +23,10 @@ class GatesByRecord:
         self._gates.recorded(
             {
                 record.group: RecordedGate(
-                    record.state is GroupState.PROMOTED, views.changed_at(key_of(record)), record.link
+                    promoted=record.state is GroupState.PROMOTED,
+                    changed_at=views.changed_at(key_of(record)),
+                    link=record.link,
+                    promoting=record.state is GroupState.PENDING_PROMOTED,
                 )
                 for record in views.groups.values()
             },

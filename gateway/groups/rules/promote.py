@@ -23,7 +23,9 @@ others, what was read is forgotten. The mark is written right after that look or
 read again. A PROMOTED group is never written again, so it cannot be rewound.
 
 Offsets are carried as they are. One below the log start, or beyond the source's end, is reset by Kafka itself when
-it is read, on either cluster: `notes` says so, and nothing is waited for that cannot come.
+it is read, on either cluster: `notes` says so, and nothing is waited for that cannot come. That an offset is beyond the
+end is believed of two readings, `BEYOND_S` apart and with the leaders asked for anew in between: one answer may be of a
+leader that has lost its cluster, and its log is shorter than what the group has read of its successor.
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ from gateway.kafka.topic_partition import TopicPartition
 from gateway.state.records import CarriedOffset, GroupState, SourceOffset
 
 _NAMED: Final = 5
+BEYOND_S: Final = 10.0
+"""Longer than a broker leads without its cluster (`broker.session.timeout.ms` is 9 s)."""
+_LOOK_AGAIN_S: Final = 2.0
 
 
 class GroupStepKind(StrEnum):
@@ -94,6 +99,7 @@ class GroupSnapshot:
     offsets_at: float = 0.0
     mirrored: Mapping[TopicPartition, int | None]
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    beyond: Mapping[TopicPartition, float] = field(default_factory=dict)
     carried: tuple[CarriedOffset, ...] | None = None
     read_back: Mapping[TopicPartition, tuple[int, str]] | None = None
     failure: str = ""
@@ -219,12 +225,20 @@ def _nobody_waits(snapshot: GroupSnapshot) -> str:
 def _carry_over(snapshot: GroupSnapshot) -> GroupStep:
     if snapshot.offsets is None:
         return GroupStep(GroupStepKind.READ_OFFSETS)
-    if snapshot.members_at <= snapshot.offsets_at:
+    if snapshot.members_at < snapshot.offsets_at:  # asked for before the offsets were known
         return GroupStep(GroupStepKind.CHECK_MEMBERS)
+    if waits := _end_unproven(snapshot, snapshot.offsets):
+        is_old = snapshot.now - snapshot.offsets_at >= _LOOK_AGAIN_S
+        return GroupStep(GroupStepKind.READ_OFFSETS) if is_old else GroupStep(GroupStepKind.WAIT, waits)
     if waits := _mirror_waits(snapshot, snapshot.offsets):
-        if snapshot.carried is not None:  # it was repaired meanwhile, or is to be: records may get other offsets
-            return GroupStep(GroupStepKind.READ_OFFSETS)
-        return GroupStep(GroupStepKind.WAIT, waits)
+        # behind a commit it was repaired meanwhile, or is to be: records may get other offsets
+        is_late = snapshot.carried is not None
+        return GroupStep(GroupStepKind.READ_OFFSETS) if is_late else GroupStep(GroupStepKind.WAIT, waits)
+    return _commit(snapshot)
+
+
+def _commit(snapshot: GroupSnapshot) -> GroupStep:
+    """The mirror has all that the offsets point at."""
     if snapshot.carried is None:
         return GroupStep(GroupStepKind.COMMIT)
     if snapshot.read_back is None:
@@ -235,6 +249,19 @@ def _carry_over(snapshot: GroupSnapshot) -> GroupStep:
             where = f"{one.topic}-{one.partition}"
             return _give_up(snapshot, f"the target holds {held} for {where}, committed was {one.target_offset}")
     return GroupStep(GroupStepKind.MARK_PROMOTED)
+
+
+def _end_unproven(snapshot: GroupSnapshot, offsets: Iterable[SourceOffset]) -> str:
+    """Of which offset it is not known for long enough that it is beyond its log's end; '' of none."""
+    for offset in offsets:
+        key = (offset.topic, offset.partition)
+        end = snapshot.ends.get(key, offset.offset)
+        if offset.offset > end and snapshot.offsets_at - snapshot.beyond.get(key, snapshot.offsets_at) < BEYOND_S:
+            return (
+                f"the group is at {offset.offset} of {offset.topic}-{offset.partition}, where a leader of the source "
+                f"says that the log ends at {end}: looked at again for {BEYOND_S:g} s"
+            )
+    return ""
 
 
 def _mirror_waits(snapshot: GroupSnapshot, offsets: Iterable[SourceOffset]) -> str:
@@ -315,7 +342,7 @@ def check_invariants(snapshot: GroupSnapshot, step: GroupStep) -> None:
     """Raise GroupInvariantViolated when `step` must not be taken in this situation, whoever decided on it."""
     kind = step.kind
     if kind is GroupStepKind.MARK_PROMOTED:
-        unseen = snapshot.offsets is None or snapshot.members_at <= snapshot.offsets_at
+        unseen = snapshot.offsets is None or snapshot.members_at < snapshot.offsets_at
         if unseen or (snapshot.members and not snapshot.force):
             raise GroupInvariantViolated("a member of the source could still commit")
         if snapshot.carried is None or snapshot.read_back is None:

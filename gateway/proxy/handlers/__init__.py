@@ -152,7 +152,7 @@ def install(
             adding=adding, groups=groups, transactions=transactions, routing=routing, clock=sessions.clock
         ),
         ApiKey.END_TXN: EndTxnHandler(routing=routing, transactions=transactions),
-        ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(routing=routing, transactions=transactions),
+        ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(routing=routing, transactions=transactions, groups=groups),
         ApiKey.ALTER_CONFIGS: guard,
         ApiKey.SASL_AUTHENTICATE: sasl,
         ApiKey.CREATE_PARTITIONS: guard,

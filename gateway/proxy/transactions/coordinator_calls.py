@@ -106,12 +106,17 @@ def in_transit(producer: TransactionalProducer) -> Iterator[None]:
 
 
 def forward_own(
-    session: Session, exchange: Exchange, producer: TransactionalProducer, step: Callable[[], Callable[[Any], None]]
+    session: Session,
+    exchange: Exchange,
+    producer: TransactionalProducer,
+    step: Callable[[], Callable[[Any], None]],
+    ended: Callable[[], None] = lambda: None,
 ) -> Action:
     """Forward to the target, whose identity is the client's own. The caller holds the producer's lock.
 
     Args:
         step: notes at the producer what is about to be sent, and returns what gets the decoded response.
+        ended: called once, when it was answered or the connection closed, if it was sent.
 
     Raises:
         Refused: the write lease is over (`fleet/rules/leases.py`): nothing is noted and nothing sent. Topics may have
@@ -119,7 +124,7 @@ def forward_own(
     """
     _require_lease(session)
     answered = step()
-    return lambda: _forward(session, exchange, producer, answered)
+    return lambda: _forward(session, exchange, producer, answered, ended)
 
 
 def pass_on(session: Session, exchange: Exchange) -> Action:
@@ -134,12 +139,17 @@ def _require_lease(session: Session) -> None:
 
 
 def _forward(
-    session: Session, exchange: Exchange, producer: TransactionalProducer, answered: Callable[[Any], None]
+    session: Session,
+    exchange: Exchange,
+    producer: TransactionalProducer,
+    answered: Callable[[Any], None],
+    ended: Callable[[], None],
 ) -> None:
     producer.in_transit += 1
 
     def left() -> None:
         producer.in_transit -= 1
+        ended()
 
     def relay(frame: memoryview) -> memoryview | bytes | None:
         if not session.context.lease_valid():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gateway.groups.gate.rules.gates import GateStatus
-from gateway.proxy.rules.transactional_ids import TARGET
+from gateway.proxy.rules.transactional_ids import TARGET, TransactionSide
 from gateway.proxy.rules.transactional_producers import TopicPlacement
 from gateway.proxy.transactions.coordinators import Refused
 from gateway.state.promote_sets import GROUP, name_of
@@ -80,6 +81,43 @@ class GroupSides:
         if status is GateStatus.OPEN:
             return TopicPlacement(TARGET)
         return TopicPlacement(self._placements.source_of(self._gates.link_of(group)))
+
+    def require_at(self, group: str, side: TransactionSide) -> None:
+        """The group's offsets belong where its transaction is, now. To be asked right before they are sent there: the
+        transaction may have taken the group in before it was promoted, or sent back.
+
+        Raises:
+            Refused: COORDINATOR_LOAD_IN_PROGRESS, after which clients ask again, while they are being carried over;
+                UNKNOWN_MEMBER_ID, after which they abort the transaction, when the group is on the other side.
+        """
+        held = self._placements.of_group(group)
+        if held is None and self._gates.is_changing_sides(group):
+            code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            raise Refused(code, f"the offsets of group {group!r} are being carried to the other cluster")
+        there = self.placement(group).cluster
+        if there != side.cluster:
+            raise Refused(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"group {group!r} commits on {there or 'the target'} by now, its transaction is on "
+                f"{side.cluster or 'the target'}",
+            )
+
+    @contextmanager
+    def committing(self, group: str) -> Iterator[None]:
+        """A commit of the group is on its way while the block runs: a promote or demote waits for its end."""
+        self._gates.commit_begins(group)
+        try:
+            yield
+        finally:
+            self._gates.commit_ends(group)
+
+    def commit_begins(self, group: str) -> None:
+        """As `committing`, until `commit_ends`."""
+        self._gates.commit_begins(group)
+
+    def commit_ends(self, group: str) -> None:
+        """It was answered, or its connection closed."""
+        self._gates.commit_ends(group)
 
 
 def _unknown(group: str) -> Refused:

@@ -26,7 +26,11 @@ KEY = ("orders", 0)
 class FakeOffsets(GroupOffsets):
     """Both clusters' group in memory. `on_ask` is called at each look at the source's members."""
 
+    async def ask_for_leaders(self, record: GroupRecord, topics: Iterable[str]) -> None:
+        self.leaders_asked += 1
+
     def __init__(self, plane: Plane) -> None:
+        self.leaders_asked = 0
         super().__init__(plane.parts.records, plane.parts.sources, plane.parts.target, plane.parts.door)
         self.plane = plane
         self.members = 0

@@ -47,6 +47,22 @@ async def test_a_failover_goes_on_from_what_is_known_cut_to_what_is_there(scene:
     )
 
 
+async def test_behind_a_demote_what_was_read_before_the_promote_says_nothing(scene: GroupScene) -> None:
+    """The group has read on, on the target, and went home with that."""
+    scene.offsets.source_holds = {KEY: (40, "")}
+    await scene.promoted()
+    scene.offsets.target_holds = {KEY: (95, "")}
+    await scene.promoter.demote("l", "g")
+    assert scene.offsets.source_holds == {KEY: (95, "")}
+    scene.offsets.members = 2  # its consumers are started on the source at once
+    await scene.attempts(3)
+    scene.later(3600)
+    scene.lose_source()
+    await fail_over(scene, 100)
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.offsets.target_holds == {KEY: (95, "")}
+
+
 async def test_a_failover_of_a_process_that_never_saw_the_source_uses_what_was_synced(scene: GroupScene) -> None:
     scene.lose_source()
     scene.offsets.target_holds = {KEY: (33, "synced")}

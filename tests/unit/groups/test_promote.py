@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from gateway.errors import Conflict
 from gateway.groups import promote as promote_group
 from gateway.groups.offsets import Offsets
+from gateway.groups.rules.promote import BEYOND_S
 from gateway.kafka.commits import Committed
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.fleet_wide import OnlyHere
-from gateway.state.records import CarriedOffset, GroupKind, GroupRecord, GroupState, MirrorState
+from gateway.state.records import CarriedOffset, GroupKind, GroupRecord, GroupState, MirrorState, SourceOffset
 from gateway.state.store import StoreError, StoreUncertain
 from gateway.state.topic import Change
 from protocol.apis import ApiKey
@@ -52,7 +53,7 @@ async def test_by_itself_after_the_quiet_period(scene: GroupScene) -> None:
     for _ in range(13):
         await scene.attempts(1)
         states.append(scene.record.state)
-    assert states == [GroupState.ACTIVE] * 10 + [GroupState.PROMOTED] * 3
+    assert states == [GroupState.ACTIVE] * 11 + [GroupState.PROMOTED] * 2
     assert scene.open
 
 
@@ -132,7 +133,7 @@ async def test_an_offset_committed_meanwhile_is_carried(scene: GroupScene) -> No
     asked_at: list[float] = []
 
     def commit_between() -> None:
-        scene.later(3.0 if asked_at else 0.1)
+        scene.later(0.9 if asked_at else 0.1)
         if scene.offsets.commits == 1 and not asked_at:
             scene.offsets.source_holds[KEY] = (55, "")
             asked_at.append(scene.now)
@@ -149,7 +150,7 @@ async def test_a_consumer_that_is_no_member_is_seen_by_its_commits(scene: GroupS
     offsets = iter(range(41, 1000))
 
     def commit() -> None:
-        scene.later(2.0)
+        scene.later(0.9)
         scene.offsets.source_holds[KEY] = (next(offsets), "")
 
     scene.offsets.on_ask = commit
@@ -157,8 +158,8 @@ async def test_a_consumer_that_is_no_member_is_seen_by_its_commits(scene: GroupS
     assert scene.record.state is GroupState.ACTIVE
     assert "without a member: a consumer that assigns its partitions itself" in scene.promoter.waits_for("l", "g")
     last = scene.offsets.source_holds[KEY][0]
-    scene.offsets.on_ask = lambda: scene.later(2.0)  # it was stopped
-    await scene.attempts(12)
+    scene.offsets.on_ask = lambda: scene.later(0.9)  # it was stopped
+    await scene.attempts(24)
     assert scene.record.offsets == (CarriedOffset("orders", 0, last, last, ""),)
 
 
@@ -412,6 +413,60 @@ async def test_a_commit_between_the_last_two_looks_is_seen(scene: GroupScene, mo
     assert scene.offsets.target_holds == {KEY: (95, "m")}
 
 
+# -- facts are as old as their questions, and of one side ---------------------------------------------------------
+
+
+async def test_the_last_look_is_as_old_as_its_question(scene: GroupScene) -> None:
+    """Members are asked for, then offsets; the second answer takes 2.5 s, in which a consumer comes to the source."""
+    on_source, slow = scene.offsets.on_source, list[float]()
+
+    async def takes_long(record: GroupRecord) -> tuple[tuple[SourceOffset, ...], list[str]]:
+        if scene.promoter.progress_of("l", "g").read_back is not None and not slow:
+            scene.later(2.5)
+            scene.offsets.members = 1
+            slow.append(scene.now)
+        return await on_source(record)
+
+    scene.offsets.on_source = takes_long  # type: ignore[method-assign]
+    with pytest.raises(Conflict, match=r"still has 1 member\(s\) on the source"):
+        await scene.promoter.promote("l", "g")
+    assert slow
+    assert scene.record.state is GroupState.ACTIVE
+
+
+async def test_one_answer_that_a_log_ends_before_the_groups_offset_is_no_proof(scene: GroupScene) -> None:
+    """It may be of a leader that has lost its cluster: the mirror lacks what the group has read of its successor."""
+    scene.offsets.source_holds = {KEY: (150, "")}
+    scene.offsets.ranges = {KEY: (0, 90)}
+    scene.plane.progress.forget("orders")
+    scene.plane.progress.advance("orders", 0, 90)
+    told = list[str]()
+
+    def look() -> None:
+        scene.later(0.5)
+        told.append(scene.promoter.waits_for("l", "g"))
+        if scene.offsets.leaders_asked == 2:  # another broker tells of the leader that there is now
+            scene.offsets.ranges = {KEY: (0, 150)}
+
+    scene.offsets.on_ask = look
+    with pytest.raises(Conflict, match=r"the mirror of orders-0 has come to 90, the group is at 150"):
+        await scene.promoter.promote("l", "g")
+    assert scene.record.state is GroupState.ACTIVE
+    assert any("a leader of the source says that the log ends at 90: looked at again for 10 s" in one for one in told)
+
+
+async def test_an_offset_that_stays_beyond_the_end_is_carried(scene: GroupScene) -> None:
+    scene.offsets.source_holds = {KEY: (150, "")}
+    scene.offsets.ranges = {KEY: (0, 90)}
+    began = scene.now
+    scene.offsets.on_ask = lambda: scene.later(0.5)
+    record = await scene.promoter.promote("l", "g")
+    assert scene.now - began >= BEYOND_S
+    assert scene.offsets.leaders_asked >= 2
+    assert [offset.source_offset for offset in record.offsets] == [150]
+    assert "beyond the log end 90" in record.note
+
+
 EVENTS = st.sampled_from(["attempt", "attempt", "attempt", "member", "commit", "later", "error", "lost", "made"])
 
 
@@ -463,7 +518,7 @@ async def _happens(scene: GroupScene, event: str) -> None:
     match event:
         case "attempt":
             offsets.members = 0
-            offsets.on_ask = lambda: scene.later(2.0)
+            offsets.on_ask = lambda: scene.later(0.9)
             with suppress(StoreError):
                 await scene.promoter.attempt("l", "g")
         case "member":

@@ -95,11 +95,13 @@ def members_of(waiters: Sequence[Waiter], *, by_commits_alone: bool) -> list[Wai
 
 
 class RecordedGate(NamedTuple):
-    """What a group's record says. `changed_at`: the offset of the state topic at which it was last changed."""
+    """What a group's record says. `changed_at`: the offset of the state topic at which it was last changed.
+    `promoting`: PENDING_PROMOTED, so its offsets on the source are being carried over."""
 
     promoted: bool
     changed_at: int
     link: str = ""
+    promoting: bool = False
 
 
 class GroupGates:
@@ -181,6 +183,14 @@ class GroupGates:
             shut = group in self._held or self._commands.is_shut(group, record.changed_at)
             return GateStatus.OPEN if record.promoted and not shut else GateStatus.CLOSED
         return GateStatus.UNKNOWN if self.let_in_at(group) is None else GateStatus.OPEN
+
+    def is_changing_sides(self, group: str) -> bool:
+        """Its offsets are being carried over, to the target or back: what is committed meanwhile, on either side, may
+        be left behind."""
+        record = self._recorded.get(group)
+        if not self._enabled or record is None:
+            return False
+        return record.promoting or (record.promoted and self._verdict(group) is not GateStatus.OPEN)
 
     def has_record(self, group: str) -> bool:
         """It is a mirror group: whether it may read is for the fleet to say, and may change at any time."""
@@ -357,6 +367,10 @@ class GroupGates:
             del self._commits[group]
             for callback in self._answered.pop(group, ()):
                 callback()
+
+    def has_commits(self, group: str) -> bool:
+        """A commit of the group is under way through this gateway."""
+        return group in self._commits
 
     def when_answered(self, group: str, callback: Callable[[], None]) -> None:
         """Call `callback` once none of the group's commits is under way; now, if that is so."""

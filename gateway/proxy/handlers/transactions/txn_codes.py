@@ -14,6 +14,7 @@ _FENCED_FROM = {
     int(ApiKey.END_TXN): 2,
 }
 _NEVER = 1 << 15
+_MEMBERS_FROM = 3  # TxnOffsetCommit names the member (KIP-447)
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
@@ -25,6 +26,8 @@ def answered_code(key: int, version: int, code: int) -> int:
     """
     if code in _MOVED:
         return int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    if code == ErrorCode.UNKNOWN_MEMBER_ID and key == ApiKey.TXN_OFFSET_COMMIT and version < _MEMBERS_FROM:
+        return int(ErrorCode.GROUP_AUTHORIZATION_FAILED)  # of old, the one after which clients abort, and no more
     if code == ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM.get(key, _NEVER):
         return int(ErrorCode.INVALID_PRODUCER_EPOCH)
     return int(code)

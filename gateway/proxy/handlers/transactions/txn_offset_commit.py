@@ -1,12 +1,15 @@
 """TxnOffsetCommit: v0-4 (v5 is transactions v2, v6 names topics by id; neither is advertised).
 
 Behaviour: follows the transaction to its cluster. To a source it goes under the producer's identity there, to the
-group's coordinator; its offsets are the source's own, since the group still reads there.
+group's coordinator; its offsets are the source's own, since the group still reads there. Right before it is sent the
+gate is asked whether the group is still on that side: one that was promoted or sent back since the transaction took it
+in gets no offsets there, which nobody would carry over. What is on its way is counted as commits are, so that a demote
+waits for its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
@@ -24,11 +27,12 @@ from gateway.proxy.transactions.coordinator_calls import (
     serve,
 )
 from gateway.proxy.transactions.coordinators import Refused
-from gateway.proxy.transactions.group_sides import as_name
+from gateway.proxy.transactions.group_sides import GroupSides, as_name
 from gateway.proxy.transactions.transactions import Transactions
 from protocol.apis import ApiKey
 from protocol.codec import encode_response
 from protocol.errors import ErrorCode
+from protocol.framing import framed
 from protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 if TYPE_CHECKING:
@@ -44,20 +48,51 @@ _Codes = dict[TopicPartition, int]
 class TxnOffsetCommitHandler:
     """See the module's docstring."""
 
-    def __init__(self, *, routing: RoutingTable, transactions: Transactions) -> None:
+    def __init__(self, *, routing: RoutingTable, transactions: Transactions, groups: GroupSides) -> None:
         self._routing = routing
         self._transactions = transactions
+        self._groups = groups
 
     def intercepts(self, session: Session) -> bool:
-        return self._routing.current.intercepts_produce
+        return self._routing.current.intercepts_produce or self._groups.any_gated
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = exchange.request()
+        follows = self._routing.current.intercepts_produce
         serve(
             session,
-            lambda: self._serve(session, exchange, request),
+            lambda: (self._serve if follows else self._on_target)(session, exchange, request),
             lambda code: self._reply(exchange, request, code),
         )
+
+    async def _on_target(self, session: Session, exchange: Exchange, request: Any) -> Action:
+        """No producer is followed: all transactions are on the target."""
+        await require_transactional_first(session, request.transactional_id, request.group_id)
+        await self._groups.known(request.group_id)
+        group = request.group_id
+        return lambda: self._pass(exchange, request, lambda: self._forward(session, exchange, group))
+
+    def _pass(self, exchange: Exchange, request: Any, forward: Callable[[], None]) -> None:
+        """To the target, if the group's offsets belong there at this very moment."""
+        try:
+            self._groups.require_at(request.group_id, OWN)
+        except Refused as refused:
+            self._reply(exchange, request, refused.code)
+            return
+        self._groups.commit_begins(request.group_id)
+        forward()
+
+    def _forward(self, session: Session, exchange: Exchange, group: str) -> None:
+        def lost() -> None:
+            self._groups.commit_ends(group)
+
+        def answered(frame: memoryview) -> bytes:
+            session.on_close.remove(lost)
+            lost()
+            return framed(frame)
+
+        session.on_close.append(lost)
+        exchange.forward(answered)
 
     async def _serve(self, session: Session, exchange: Exchange, request: Any) -> Action:
         transactions = self._transactions
@@ -77,7 +112,12 @@ class TxnOffsetCommitHandler:
                 raise Refused(code, f"{request.transactional_id!r} has not added group {request.group_id!r}")
             side = OWN if transaction is None else transaction.side
             if side == OWN:
-                return forward_own(session, exchange, producer, lambda: lambda _: None)
+                await self._groups.known(request.group_id)
+                group = request.group_id
+                forward = forward_own(
+                    session, exchange, producer, lambda: lambda _: None, lambda: self._groups.commit_ends(group)
+                )
+                return lambda: self._pass(exchange, request, forward)
             await require_transactional(session, request.transactional_id, request.group_id)
             readable = await require_readable(session, [topic.name for topic in request.topics])
             codes = await self._elsewhere(exchange, request, producer, side, readable)
@@ -132,7 +172,9 @@ class TxnOffsetCommitHandler:
             group_instance_id=request.group_instance_id,
             topics=[kind(name=names[topic.name], partitions=topic.partitions) for topic in topics],
         )
-        with in_transit(producer):
+        await self._groups.known(request.group_id)
+        self._groups.require_at(request.group_id, side)
+        with in_transit(producer), self._groups.committing(request.group_id):
             cap = min(_CAP, exchange.api_version)
             answer = await transactions.coordinators.call_group(side, group, message, cap)
         back = {name: topic for topic, name in names.items()}
