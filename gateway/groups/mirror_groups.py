@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import structlog
 
 from gateway.errors import Conflict
 from gateway.groups.rules.kind import MemberTopics, is_mirror_group, kind_of
-from gateway.operations.cluster_errors import source_errors
+from gateway.kafka.commits import Committed
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources, SourcesForViews
 from gateway.state.records import GroupKind, GroupRecord, GroupState, LinkRecord, MirrorRecord
@@ -90,37 +94,86 @@ async def record_group(
     _log.info("mirror group found", link=link.name, group=group)
 
 
-async def require_no_promoted_readers(records: Records, sources: Sources, intent: MirrorRecord) -> None:
-    """A group that is promoted reads on the target: nobody can carry its offsets of one topic more over any more.
+class PromotedReader(NamedTuple):
+    """A promoted group that reads a topic, and how that is known: by an offset of it. `where` the offset stands."""
+
+    group: str
+    partition: int
+    offset: int
+    where: str
+
+
+async def promoted_readers(
+    records: Records,
+    target: ClusterAccess,
+    source: ClusterAccess | None,
+    mirror: MirrorRecord,
+) -> Sequence[PromotedReader]:
+    """The promoted groups of the mirror's link that read its topic, wherever something tells of that.
+
+    What was carried over at the promote, what the target holds, and what the source holds: each of them may be gone.
+    Offsets of a group that is empty on the source expire after a week there (`offsets.retention.minutes`), while its
+    members read on at the target.
+
+    Args:
+        source: None: it is not asked, as one that is gone cannot be.
+
+    Raises:
+        SourceUnreachable, TargetUnreachable, Conflict: a cluster did not tell.
+    """
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def of(record: GroupRecord) -> PromotedReader | None:
+        carried = {one.partition: one.target_offset for one in record.offsets if one.topic == mirror.mirror_topic}
+        if carried:
+            return _reader(record, carried, "where it was promoted")
+        async with slots:
+            with target_errors():
+                async with asyncio.timeout(_ASK_S):
+                    on_target = _of_topic(await target.committed_offsets(record.group), mirror.mirror_topic)
+            if on_target or source is None:
+                return _reader(record, on_target, "on the target")
+            with source_errors(mirror.link):
+                async with asyncio.timeout(_ASK_S):
+                    on_source = _of_topic(await source.committed_offsets(record.source_name), mirror.source_topic)
+        return _reader(record, on_source, "on the source")
+
+    promoted = [
+        record
+        for record in records.store.groups.values()
+        if record.link == mirror.link and record.state is GroupState.PROMOTED
+    ]
+    return [one for one in await asyncio.gather(*map(of, promoted)) if one is not None]
+
+
+def _of_topic(committed: Mapping[TopicPartition, Committed], topic: str) -> dict[int, int]:
+    return {partition: each.offset for (name, partition), each in committed.items() if name == topic}
+
+
+def _reader(record: GroupRecord, offsets: Mapping[int, int], where: str) -> PromotedReader | None:
+    return PromotedReader(record.group, *min(offsets.items()), where) if offsets else None
+
+
+async def require_no_promoted_readers(
+    records: Records, target: ClusterAccess, sources: Sources, intent: MirrorRecord
+) -> None:
+    """A group that is promoted reads on the target: nobody can carry its offsets of one topic more over any more, and
+    a copy that is created anew has others.
 
     Asked once the intent is stored: a group that is promoted later is promoted with this topic's offsets, too.
 
     Raises:
-        Conflict: such a group has committed offsets of the topic on the source; names it and the way out.
-        SourceUnreachable: the source did not tell.
+        Conflict: such a group reads the topic; names it and the way out.
+        SourceUnreachable, TargetUnreachable: a cluster did not tell.
     """
-    promoted = [
-        record
-        for record in records.store.groups.values()
-        if record.link == intent.link and record.state is GroupState.PROMOTED
-    ]
-    if not promoted:
+    if not any(one.link == intent.link and one.state is GroupState.PROMOTED for one in records.store.groups.values()):
         return
-    access = await sources.reach(records.link(intent.link))
-    slots = asyncio.Semaphore(_AT_ONCE)
-
-    async def offsets_of(record: GroupRecord) -> dict[int, int]:
-        async with slots, asyncio.timeout(_ASK_S):
-            committed = await access.committed_offsets(record.source_name)
-        return {index: each.offset for (topic, index), each in committed.items() if topic == intent.source_topic}
-
-    with source_errors(intent.link):
-        found = await asyncio.gather(*(offsets_of(record) for record in promoted))
-    for record, offsets in zip(promoted, found, strict=True):
-        if offsets:
-            index, offset = min(offsets.items())
-            raise Conflict(
-                f"group '{record.group}' is promoted, and stands at offset {offset} of partition {index} of topic "
-                f"'{intent.source_topic}' on the source: on the target it would begin anew; demote it first (lockgate "
-                f"group demote {record.group}), or delete its offsets of the topic on the source"
-            )
+    source = await sources.reach(records.link(intent.link))
+    found = await promoted_readers(records, target, source, intent)
+    for group, partition, offset, where in found:
+        topic = intent.source_topic if where == "on the source" else intent.mirror_topic
+        raise Conflict(
+            f"group '{group}' is promoted, and stands at offset {offset} of partition {partition} of topic "
+            f"'{topic}' {where}: on the target it would begin anew; demote it first (lockgate group demote {group}), "
+            "or delete its offsets of the topic there"
+        )

@@ -168,8 +168,12 @@ class GroupSet:
     async def check(self) -> None:
         """What can never come right, looked for before anything is begun; errors as `GroupMoves.check`."""
         for group in self.groups:
-            topics = {topic for topic, _ in (await self._at_origin(self._record(group)))[0]}
-            if why := left_out(group, topics, self._topics, self._mirrors(), home=self._home):
+            record, mirrors = self._record(group), self._mirrors()
+            found, _ = await self._at_origin(record)
+            why = left_out(group, {topic for topic, _ in found}, self._topics, mirrors, home=self._home)
+            if self._home:
+                why = why or lost_on_target(record, found.keys(), mirrors)
+            if why:
                 raise Conflict(why)
 
     async def look(self) -> None:
@@ -245,7 +249,7 @@ class GroupSet:
             topics = {topic for topic, _ in found}
             known.broken = left_out(group, topics, self._topics, self._mirrors(), home=self._home)
             if self._home:
-                known.broken = known.broken or lost_on_target(record, found.keys())
+                known.broken = known.broken or lost_on_target(record, found.keys(), self._mirrors())
             known.offsets, known.note = found, notes((), {}, left)
             if not self._home:
                 said = await self._offsets.said_of_delivery(record)
@@ -399,11 +403,12 @@ class GroupSet:
             lock.release()
         if held.locks:
             for group in self.groups:
-                self._forget(self._progress[group])
+                self._forget(group)
 
-    def _forget(self, progress: GroupProgress) -> None:
+    def _forget(self, group: str) -> None:
+        progress = self._progress[group]
         progress.forget_offsets()
         progress.waits_for = ""
-        if self._home:
-            progress.empty_since = progress.seen = progress.memberless_at = None
-            progress.arrived = False
+        record = self._store.groups.get((self._link, group))
+        if self._home and record is not None and record.demoted:
+            progress.sent_back(record.sent_back, self._clock())

@@ -130,14 +130,15 @@ class MirrorCreator:
         link = self._records.link(link_name)
         self._require_unmirrored(named)
         plan = await self._planner.plan(link, source_topic, None, wanted)
-        await require_no_promoted_readers(self._records, self._sources, record_of(plan, self._records.now_ms()))
+        planned = record_of(plan, self._records.now_ms())
+        await require_no_promoted_readers(self._records, self._target, self._sources, planned)
         return plan
 
     async def plan_anew(self, failed: MirrorRecord, replaces: str) -> MirrorPlan:
         """What `recreate` would do. Raises as `create` does, and Conflict when a promoted group reads the topic."""
         link, wanted = self._records.link(failed.link), Wanted.of(failed)
         plan = await self._planner.plan(link, failed.source_topic, failed.restore_configs, wanted, instead_of=replaces)
-        await require_no_promoted_readers(self._records, self._sources, failed)
+        await require_no_promoted_readers(self._records, self._target, self._sources, failed)
         return plan
 
     async def recreate(self, failed: MirrorRecord, replaces: str) -> MirrorRecord:
@@ -295,7 +296,7 @@ class MirrorCreator:
         )
         try:
             await self._fleet.read_by_all()
-            await require_no_promoted_readers(self._records, self._sources, intent)
+            await require_no_promoted_readers(self._records, self._target, self._sources, intent)
         except ControlError:
             if besides is None:  # an earlier attempt may have asked
                 await self._drop(intent)

@@ -23,6 +23,7 @@ import structlog
 
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.errors import Conflict, ControlError, NotFound, SourceUnreachable, TargetUnreachable
+from gateway.groups.mirror_groups import promoted_readers
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
@@ -215,20 +216,20 @@ class MirrorDeletion:
             retried_s=self._publisher.retried_s(record.mirror_topic),
             readers=readers,
             unknown=unknown,
-            promoted_readers=self._promoted(record),
+            promoted_readers=await self._promoted(record),
             source_is_gone=await self._source_is_gone(record),
             job="" if job is None else job.job,
             again=why_created_again(parse(self._records.link(record.link).configs), record.source_topic),
         )
 
-    def _promoted(self, record: MirrorRecord) -> Sequence[str]:
-        return sorted(
-            group.group
-            for (link, _), group in self._store.groups.items()
-            if link == record.link
-            and group.state is GroupState.PROMOTED
-            and any(offset.topic == record.mirror_topic for offset in group.offsets)
-        )
+    async def _promoted(self, record: MirrorRecord) -> Sequence[str]:
+        """By what their records and the target say: a source that is gone is a reason to delete, and tells nothing.
+
+        Raises:
+            TargetUnreachable, Conflict: the target does not tell.
+        """
+        found = await promoted_readers(self._records, self._target, None, record)
+        return sorted(one.group for one in found)
 
     async def _unpromoted(self, record: MirrorRecord) -> tuple[Sequence[str] | None, str]:
         """None, and why, when the source did not tell and a group of the link may read the topic."""

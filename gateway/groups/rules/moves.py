@@ -11,7 +11,7 @@ come beside the gateways, and ends it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass
 
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
@@ -108,10 +108,14 @@ def left_out(
     return ""
 
 
-def lost_on_target(record: GroupRecord, held: Collection[TopicPartition]) -> str:
-    """A partition that was carried to the target and of which the target holds nothing now; '' for none."""
+def lost_on_target(record: GroupRecord, held: Collection[TopicPartition], mirrored: Container[str]) -> str:
+    """A partition that was carried to the target and of which the target holds nothing now; '' for none.
+
+    Of a topic that is not `mirrored` any more nothing can be carried back, and nothing is on the source for it: its
+    mirror was deleted, which was refused, or forced, while the group read it.
+    """
     for one in record.offsets:
-        if (one.topic, one.partition) not in held:
+        if one.topic in mirrored and (one.topic, one.partition) not in held:
             return (
                 f"the target holds no offset of {one.topic}-{one.partition} for group '{record.group}' any more, which "
                 "was carried over when it was promoted: the source would have it read again what it has read"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,10 +13,20 @@ from gateway.kafka.commits import Committed
 from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.rules.topic_configs import LIFTED, OWN
 from gateway.state.producer_ids import first_mirror_id
-from gateway.state.records import GroupRecord, GroupState, MirrorMode, MirrorState, PartitionStart
+from gateway.state.records import (
+    CarriedOffset,
+    GroupRecord,
+    GroupState,
+    MirrorError,
+    MirrorMode,
+    MirrorState,
+    PartitionStart,
+)
 from gateway.topics.plan import NAMES_S
+from gateway.topics.rules.repair import RepairAction
 from protocol.errors import ErrorCode
 from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
 from tests.support.control.refused_create import refused
 from tests.support.fakes.fake_kafka import FakeKafka
 
@@ -228,6 +239,28 @@ async def test_a_promoted_group_with_offsets_of_the_topic_forbids_its_mirror(pla
 
     await plane.store.put(replace(plane.store.groups["l", "g"], state=GroupState.ACTIVE))
     assert (await plane.service.mirrors.create("l", "payments")).record.created
+
+
+@pytest.mark.parametrize(
+    ("carried", "on_target", "said"),
+    [
+        ((CarriedOffset("orders", 0, 40, 40),), {}, "offset 40 of partition 0 of topic 'orders' where it was promoted"),
+        ((), {("orders", 2): Committed(80, -1, "")}, "offset 80 of partition 2 of topic 'orders' on the target"),
+    ],
+)
+async def test_nor_is_its_copy_deleted_to_be_made_anew(plane, carried, on_target, said):
+    """On the source its offsets have expired, a week after its last member left: its members read on at the target."""
+    record = await plane.with_mirror()
+    await plane.store.put(GroupRecord(link="l", group="g", state=GroupState.PROMOTED, offsets=carried))
+    plane.target.offsets["g"] = on_target
+    plane.source.offsets["g"] = {}
+    failed = changed(record, state=MirrorState.FAILED, error=MirrorError.TARGET_DIVERGED, error_message="why")
+    await plane.by_hand(failed)
+    with pytest.raises(BadRequest, match=re.escape(said)):
+        await plane.service.mirror_repair.repair("l", "orders", RepairAction.RECREATE)
+    assert plane.store.mirrors["l", "orders"] == failed
+    plan = await plane.service.mirror_deletion.plan("l", "orders", topic_too=True)
+    assert "is read on the target by promoted groups (g)" in plan.refused
 
 
 async def test_a_promoted_group_that_never_read_the_topic_does_not(plane):
