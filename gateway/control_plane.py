@@ -53,6 +53,8 @@ from gateway.state.topic import TOPIC
 from gateway.state.views import StateViews
 from gateway.telemetry.numbers import ControlNumbers
 from gateway.topics.copy_watch import LOOK_EVERY_S
+from gateway.topics.failback_epochs import LOOK_EVERY_S as FORGET_EVERY_S
+from gateway.topics.failback_epochs import ForgetsFailbackEpochs
 from gateway.topics.measured_create import CreateEnded, nobody_listens
 from gateway.topics.plan import PlanStart
 from gateway.topics.promote_plan import PromotePlanner
@@ -163,6 +165,7 @@ class ControlService:
         self.transactions = TransactionsView(parts.records, parts.views, parts.target)
         self.users, self.quotas = users_and_quotas(parts)
         self._copy_watch = copy_watch(parts)
+        self._failback_epochs = ForgetsFailbackEpochs(records=parts.records, target=parts.target)
         self._sync = config_sync(parts)
         self._running_links = running_links(parts)
         self._numbers = ControlNumbersReader(
@@ -210,6 +213,7 @@ class ControlService:
         every = self._parts.background.every
         every(_TICK_S, self._sync.run_due, "topic config sync")
         every(LOOK_EVERY_S, self._copy_watch.look, "topics of the copies")
+        every(FORGET_EVERY_S, self._failback_epochs.look, "failback epochs of deleted mirrors")
         every(_TICK_S, self.reversals.look, "reverses that follow a promote")
         every(_TICK_S, self.undos.look, "mirrors back that are kept for an undo")
         every(_TICK_S, self.catch_ups.expire, "catch-up leases")

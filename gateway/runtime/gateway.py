@@ -250,7 +250,7 @@ class Gateway:
         return gateway_of(self._peering.name)
 
     def _open_or_close_gates(self, routing: Routing, _changed: Collection[str]) -> None:
-        self._gates.enabled = bool(routing.topics)
+        self._gates.enabled = routing.mirrors
 
     @property
     def _led(self) -> LeaderTerm:

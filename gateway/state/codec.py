@@ -20,6 +20,7 @@ from enum import StrEnum
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gateway.state.acls.acl_records import AclRecord
+from gateway.state.failback_records import FailbackEpochRecord
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.per_partition import of_this_version, with_copy_ends
@@ -48,6 +49,7 @@ Record = (
     | AclRecord
     | SchemaRecord
     | MigrationRecord
+    | FailbackEpochRecord
 )
 
 _KINDS: Mapping[str, type[Record]] = {
@@ -62,6 +64,7 @@ _KINDS: Mapping[str, type[Record]] = {
     "acl": AclRecord,
     "schema": SchemaRecord,
     "migration": MigrationRecord,
+    "failback": FailbackEpochRecord,
 }
 _KIND_OF: Mapping[type[Record], str] = {kind: name for name, kind in _KINDS.items()}
 
@@ -83,7 +86,7 @@ class StateFormatError(ValueError):
 def key_of(record: Record) -> str:
     """The state topic key: `link/NAME`, `mirror/LINK/TOPIC`, `group/LINK/GROUP`, `port/NODE`, `sequence/NAME`,
     `gateway/NAME`, `fleet`, `origin/LINK_ID`, `acl/LINK/RESOURCE_TYPE/PATTERN_TYPE/NAME`, `schema/LINK/SUBJECT`,
-    `migration/NAME`.
+    `migration/NAME`, `failback/MIRROR_TOPIC`.
 
     Link and topic names hold no slash; a group and a subject may, so they come last.
     """
@@ -100,6 +103,8 @@ def key_of(record: Record) -> str:
             return "fleet"
         case OriginRecord(link_id=link_id):
             return f"origin/{link_id}"
+        case FailbackEpochRecord(mirror_topic=topic):
+            return f"failback/{topic}"
         case AclRecord() | SchemaRecord():
             return _key_below_link(record)
 

@@ -430,7 +430,8 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True)
 class SequenceRecord:
-    """The last id given out of a sequence ("link", "mirror"): ids are never reused, not even after a delete."""
+    """The last id given out of a sequence ("link", "mirror"): ids are never reused, not even after a delete; or another
+    number that only rises (`state/failback_records.py`)."""
 
     name: str
     last: int

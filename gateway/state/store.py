@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.state.codec import Record, StateFormatError, decode, encode, key_of
 from gateway.state.errors import ProducerFenced, StoreConflict, StoreError, StoreUncertain
+from gateway.state.failback_records import MAX_REMEMBERED, FailbackEpochRecord, outliving
 from gateway.state.mirror_transitions import check_write
 from gateway.state.reader import WRITER_KEY, Entry, writer_of
 from gateway.state.records import MirrorRecord, SequenceRecord
@@ -97,6 +98,7 @@ class StateStore(StateViews):
         super().__init__()
         config = target if isinstance(target, ClusterConfig) else ClusterConfig.from_client_properties(target)
         self.instance = host.new_id()
+        self._now_ms = host.wall_ms
         self.on_fenced: Callable[[], None] = lambda: None
         self.on_broken: Callable[[str], None] = lambda reason: None
         self.term = -1
@@ -220,7 +222,11 @@ class StateStore(StateViews):
         *,
         with_others: bool = False,
     ) -> None:
-        """Write records and deletions (None) by key in one transaction. `with_others` and errors as `put`."""
+        """Write records and deletions (None) by key in one transaction. `with_others` and errors as `put`.
+
+        With the deletion of a mirror goes what outlives it (`state/failback_records.py`).
+        """
+        changes = [*changes, *self._outliving(changes)]
         # Shielded: a caller that goes away must not leave a commit whose result nobody takes into the views.
         write = self._write_with_others if with_others else self._write
         task = asyncio.create_task(write(changes, guard), name="state-write")
@@ -229,6 +235,19 @@ class StateStore(StateViews):
         except asyncio.CancelledError:
             task.add_done_callback(_told_to_nobody)
             raise
+
+    def _outliving(self, changes: Sequence[tuple[str, Record | None]]) -> list[tuple[str, FailbackEpochRecord]]:
+        deleted = [self.get(key) for key, record in changes if record is None]
+        mirrors = [record for record in deleted if isinstance(record, MirrorRecord)]
+        now_ms, known = self._now_ms(), self.failback_epochs
+        kept = [outliving(one, self.links.get(one.link), known.get(one.mirror_topic), now_ms) for one in mirrors]
+        found = [(key_of(record), record) for record in kept if record is not None]
+        if found and len(known.keys() | {record.mirror_topic for _, record in found}) > MAX_REMEMBERED:
+            raise StoreError(
+                f"the failback epochs of {len(known)} deleted mirrors are kept, {MAX_REMEMBERED} at most: delete "
+                "topics on the target that nobody needs any more, or keep the mirror"
+            )
+        return found
 
     async def outcome_known(self) -> None:
         """Find out what became of a write of unknown outcome, if there is one; nothing is asked otherwise.

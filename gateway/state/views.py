@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from gateway.state.acls.acl_records import AclRecord
 from gateway.state.codec import Record
+from gateway.state.failback_records import FORGOTTEN, FailbackEpochRecord
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, OriginRecord, SequenceRecord
@@ -32,7 +33,7 @@ class MirrorChanges:
     def note(self, record: Record) -> None:
         """It came, or went."""
         match record:
-            case MirrorRecord():
+            case MirrorRecord() | FailbackEpochRecord():
                 self._topics.add(record.mirror_topic)
             case LinkRecord():
                 self._links = True
@@ -49,7 +50,7 @@ class StateViews:
     first leader made one.
 
     `acls`: by link, then by (resource type, pattern type, name). `schemas`: by link, then by subject. `migrations`: by
-    name.
+    name. `failback_epochs`: of deleted mirrors, by mirror topic.
 
     `applied`: offset of the last record that is in the views. `mirrors_grown_at`: of the last one that made a mirror
     where there was none, or another one; what was found out about "all mirrors" before says nothing of it.
@@ -72,6 +73,7 @@ class StateViews:
         self._acls: dict[str, dict[tuple[str, str, str], AclRecord]] = {}
         self._schemas: dict[str, dict[str, SchemaRecord]] = {}
         self._migrations: dict[str, MigrationRecord] = {}
+        self._failback_epochs: dict[str, FailbackEpochRecord] = {}
         self.links: Mapping[str, LinkRecord] = MappingProxyType(self._links)
         self.mirrors: Mapping[tuple[str, str], MirrorRecord] = MappingProxyType(self._mirrors)
         self.groups: Mapping[tuple[str, str], GroupRecord] = MappingProxyType(self._groups)
@@ -82,6 +84,7 @@ class StateViews:
         self.acls: Mapping[str, Mapping[tuple[str, str, str], AclRecord]] = MappingProxyType(self._acls)
         self.schemas: Mapping[str, Mapping[str, SchemaRecord]] = MappingProxyType(self._schemas)
         self.migrations: Mapping[str, MigrationRecord] = MappingProxyType(self._migrations)
+        self.failback_epochs: Mapping[str, FailbackEpochRecord] = MappingProxyType(self._failback_epochs)
         self._by_kind: Mapping[type[Any], tuple[dict[Any, Any], Callable[[Any], Any]]] = {
             LinkRecord: (self._links, attrgetter("name")),
             MirrorRecord: (self._mirrors, attrgetter("link", "mirror_topic")),
@@ -91,6 +94,7 @@ class StateViews:
             GatewayRecord: (self._gateways, attrgetter("name")),
             OriginRecord: (self._origins, attrgetter("link_id")),
             MigrationRecord: (self._migrations, attrgetter("name")),
+            FailbackEpochRecord: (self._failback_epochs, attrgetter("mirror_topic")),
         }
         self._below_link: Mapping[type[Any], tuple[dict[str, dict[Any, Any]], Callable[[Any], Any]]] = {
             AclRecord: (self._acls, attrgetter("resource_type", "pattern_type", "name")),
@@ -111,6 +115,12 @@ class StateViews:
         """What the gateways of the fleet know one another by."""
         return "" if self.fleet is None else self.fleet.secret
 
+    @property
+    def forgotten_failbacks(self) -> int:
+        """The failback epochs of deleted mirrors that are kept no more, added up."""
+        found = self._sequences.get(FORGOTTEN)
+        return 0 if found is None else found.last
+
     def get(self, key: str) -> Record | None:
         """The record of a key."""
         return self._records.get(key)
@@ -121,7 +131,7 @@ class StateViews:
 
     def mirror_changes(self) -> MirrorChanges:
         """To be asked, from now on, what has changed: first of all that is there."""
-        made = MirrorChanges(self._by_topic)
+        made = MirrorChanges({*self._by_topic, *self._failback_epochs})
         self._mirror_changes.add(made)
         return made
 

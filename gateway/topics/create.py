@@ -33,9 +33,10 @@ from gateway.operations.fleet_wide import FleetWide
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources
 from gateway.state import link_config
+from gateway.state.failback_records import epoch_of_new
 from gateway.state.mirror_states import is_mirroring
-from gateway.state.producer_ids import first_mirror_id
-from gateway.state.records import Deletion, MirrorRecord, SequenceRecord
+from gateway.state.producer_ids import MAX_FAILBACK_EPOCH, first_mirror_id
+from gateway.state.records import Deletion, MirrorFailback, MirrorRecord, SequenceRecord
 from gateway.state.store import ProducerFenced, StoreError, StoreUncertain
 from gateway.state.unknown_outcome import until_known
 from gateway.topics.lifted_configs import LiftedConfigs
@@ -266,7 +267,7 @@ class MirrorCreator:
         # Routed, and stored as not created yet, before it exists: a producer of the gateway that finds it on the target
         # must write to the source, after a crash in the midst of this too.
         begun = self._begun(plan.link.name, topic)
-        intent = going_on(record_of(plan, self._records.now_ms()), begun)
+        intent = self._intent(plan, begun)
         self._publisher.reserve(intent)
         try:
             await self._begin(intent, besides=begun)
@@ -286,6 +287,25 @@ class MirrorCreator:
             adopted=plan.target is not None,
         )
         return record
+
+    def _intent(self, plan: MirrorPlan, begun: MirrorRecord | None) -> MirrorRecord:
+        """The record that says what is to be made. One that begins here goes on with the failback epoch that brokers
+        know the topic's producers by.
+
+        Raises:
+            Conflict: there is no failback epoch left.
+        """
+        intent = record_of(plan, self._records.now_ms())
+        if begun is not None:
+            return going_on(intent, begun)
+        kept = self._records.store.failback_epochs.values()
+        epoch = epoch_of_new(kept, plan.mirror_topic, plan.link.source_cluster_id, plan.source.name)
+        if epoch > MAX_FAILBACK_EPOCH:
+            raise Conflict(
+                f"topic '{plan.mirror_topic}' has failed back {MAX_FAILBACK_EPOCH} times, as often as a topic can; "
+                "mirror it under another name, from a topic of another name"
+            )
+        return replace(intent, failback=MirrorFailback(epoch=epoch))
 
     async def _begin(self, intent: MirrorRecord, besides: MirrorRecord | None) -> None:
         """Store the intent, and have it known everywhere. An end without having asked the target drops it."""

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from gateway.cutover.write_pause.rules.cutovers_seen import CutoversSeen
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.cutover.write_pause.rules.routing_build import Routes, prefixes
-from gateway.cutover.write_pause.rules.write_pause import Pause, Recorded, WritePauses, recorded
+from gateway.cutover.write_pause.rules.write_pause import OF_NO_MIRROR, Pause, Recorded, WritePauses, recorded
+from gateway.state.failback_records import FailbackEpochRecord
 from gateway.state.promote_sets import groups_of
 from gateway.state.records import MirrorRecord
 from gateway.state.store import StateStore
@@ -145,11 +146,14 @@ class RoutingPublisher:
         if is_prefixed_alike and not self._routes.changed:
             return
         news = frozenset(self._routes.changed)
-        self._table.publish(self._routes.snapshot(self._store.links), news)
+        self._table.publish(self._routes.snapshot(self._store.links, self._store.forgotten_failbacks), news)
 
     def _look_at(self, topic: str, now: float) -> None:
         """All that a topic's route is made of, from its record on."""
-        mirror = self._store.mirror_of(topic) or self._reserved.get(topic)
+        stored, kept = self._store.mirror_of(topic), self._store.failback_epochs.get(topic)
+        epochs = (0 if stored is None else stored.failback.epoch, 0 if kept is None else kept.epoch)
+        self._routes.count(topic, max(epochs))
+        mirror = stored or self._reserved.get(topic)
         self._cutovers.saw(topic, mirror, now)
         is_retried = self._cutovers.left_s(topic, now) > 0
         is_recent = self._cutovers.ends_left_s(topic, now) > 0
@@ -158,9 +162,7 @@ class RoutingPublisher:
         else:
             self._recent.discard(topic)
         if mirror is None:
-            self._recorded.pop(topic, None)
-            self.pauses.record(topic, None)
-            self._routes.drop(topic)
+            self._look_at_unmirrored(topic, kept, had_mirror=self._recorded.pop(topic, None) is not None)
             return
         known = self._recorded.get(topic)
         if known is None or known[0] is not mirror or known[1] != is_retried:
@@ -172,3 +174,13 @@ class RoutingPublisher:
         else:
             readable = self._readable.get(topic) == mirror.mirror_id
             self._routes.put(mirror, link, self.pauses[topic], readable=readable, retried=is_retried, recent=is_recent)
+
+    def _look_at_unmirrored(self, topic: str, kept: FailbackEpochRecord | None, *, had_mirror: bool) -> None:
+        """It has no mirror, or none any more: its producers may still be in a failback epoch."""
+        if had_mirror or kept is None or not kept.epoch:
+            self.pauses.record(topic, None)
+        if kept is None or not kept.epoch:
+            self._routes.drop(topic)
+            return
+        self.pauses.record(topic, OF_NO_MIRROR)
+        self._routes.put_unmirrored(kept, self.pauses[topic])

@@ -79,7 +79,8 @@ class FetchHandler:
         names = {
             name
             for name, route in routing.topics.items()
-            if not route.readable or (gated and (in_group or route.phase is not WritePhase.SWITCHED))
+            if not route.readable
+            or (gated and ((in_group and route.is_mirrored) or route.phase is not WritePhase.SWITCHED))
         }
         ids = {topic_id for topic_id, name in routing.topic_ids.items() if name in names}
         return frozenset(names | ids)

@@ -79,7 +79,7 @@ class MetadataHandler:
             return False
         known = self._routing.current.topics
         on_target = self._target.view.topics
-        return any(name not in known and name not in on_target for name in names)
+        return any(name not in on_target and not (name in known and known[name].is_mirrored) for name in names)
 
     def _first_answer(self, session: Session, exchange: Exchange, asked: int, frame: memoryview) -> bytes | None:
         body = frame[response_body_offset(_KEY, asked, frame) :]

@@ -99,9 +99,10 @@ class TopicPlacements:
         """How often the writes of any topic have failed back, all of them together.
 
         Not the highest one of a topic: a topic that fails back after another one did must be met under a producer id
-        that it has not seen on either cluster, and before its own failback it has seen the other one's.
+        that it has not seen on either cluster, and before its own failback it has seen the other one's. It never falls,
+        whatever is deleted: a producer would be met again where it has left its sequence.
         """
-        return sum(route.failback_epoch for route in self._routing.current.topics.values())
+        return self._routing.current.failbacks
 
     def _cluster_of(self, route: TopicRoute) -> str:
         """The route's source; TARGET, which no source is, when it was not reached yet."""

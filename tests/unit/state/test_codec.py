@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.state.codec import VERSION, StateFormatError, decode, encode, key_of
+from gateway.state.failback_records import FailbackEpochRecord
 from gateway.state.gateway_records import PortRecord
 from gateway.state.migration_records import JOURNAL, JournalEntry, MigrationRecord, MigrationState
 from gateway.state.per_partition import of_this_version
@@ -113,6 +114,7 @@ records = st.one_of(
     st.builds(PortRecord, int64, int64),
     st.builds(SequenceRecord, names, int64),
     st.builds(OriginRecord, int64, names, names, int64),
+    st.builds(FailbackEpochRecord, mirror_topic=names, epoch=int64, source_topic=names, on_target=st.booleans()),
     st.builds(
         SchemaRecord,
         link=names,

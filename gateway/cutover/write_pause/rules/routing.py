@@ -27,6 +27,9 @@ class TopicRoute:
     for it: the topic is mirrored back. `goes_on`: the last cutover has left nothing behind that was acknowledged, so a
     producer's next batch follows its last one in `producers`; False after a failover. `by_clients`: clients may write
     it on the source. `groups`: those that change sides with the topic, and are held while its writes are paused.
+
+    A topic whose mirror was deleted after a failback has a route, too: `link` is '' then, it is written on the target,
+    and its producers go on in its failback epoch.
     """
 
     link: str
@@ -46,6 +49,11 @@ class TopicRoute:
     def phase(self) -> WritePhase:
         """Where writes go now, but for the lease."""
         return self.pause.phase
+
+    @property
+    def is_mirrored(self) -> bool:
+        """False of a topic whose mirror was deleted."""
+        return bool(self.link)
 
     @property
     def passes(self) -> bool:
@@ -70,6 +78,8 @@ class Routing:
     passing through; `ends_repeated`: a client may still send the end of a transaction from before a cutover;
     `unreadable`: some mirror topic is still being padded. `group_prefixes`: source cluster id -> what
     mirror groups have before their names there. `moved_with`: group -> the mirror topics with which it changes sides.
+    `failbacks`: how often the writes of any topic have failed back, all of them together, also of those that are
+    mirrored no more: it never falls. `unmirrored`: how many of the routes are of topics whose mirrors were deleted.
     """
 
     topics: Mapping[str, TopicRoute]
@@ -79,6 +89,13 @@ class Routing:
     unreadable: bool
     moved_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ends_repeated: bool = False
+    failbacks: int = 0
+    unmirrored: int = 0
+
+    @property
+    def mirrors(self) -> bool:
+        """Some topic has a mirror."""
+        return len(self.topics) > self.unmirrored
 
     def passes(self, topic: str) -> bool:
         """True when a Produce of this topic alone needs nothing but to be passed on to the target."""
@@ -109,6 +126,8 @@ def routing_of(
         intercepts_produce=any(not route.passes for route in routes),
         unreadable=any(not route.readable for route in routes),
         moved_with=moved_with({route.mirror_topic: route.groups for route in routes}),
+        failbacks=sum(route.failback_epoch for route in routes),
+        unmirrored=sum(not route.is_mirrored for route in routes),
     )
 
 

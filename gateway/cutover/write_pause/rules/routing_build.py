@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, moved_with
 from gateway.cutover.write_pause.rules.write_pause import AT_REST, WritePause, WritePhase
 from gateway.kafka.rules.topic_ids import topic_id_bytes
 from gateway.state import link_config
+from gateway.state.failback_records import FailbackEpochRecord
 from gateway.state.per_partition import WrongLength, of_each_or_none
 from gateway.state.promote_sets import groups_of
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
 
+_NO_FLAGS: Final = (True, False, False)  # it may be read; nothing of it is repeated
+
 
 class _Built(NamedTuple):
-    """A route, what it was built of, and what of it was published."""
+    """A route, what it was built of, and what of it was published. `link`: None of a mirror that was deleted."""
 
-    mirror: MirrorRecord
-    link: LinkRecord
+    mirror: MirrorRecord | FailbackEpochRecord
+    link: LinkRecord | None
     is_readable: bool
     is_retried: bool
     is_recent: bool
@@ -27,7 +30,13 @@ class _Built(NamedTuple):
     route: TopicRoute
     phase: WritePhase
 
-    def is_of(self, mirror: MirrorRecord, link: LinkRecord, pause: WritePause, flags: tuple[bool, bool, bool]) -> bool:
+    def is_of(
+        self,
+        mirror: MirrorRecord | FailbackEpochRecord,
+        link: LinkRecord | None,
+        pause: WritePause,
+        flags: tuple[bool, bool, bool],
+    ) -> bool:
         """It would be built alike."""
         is_same = self.mirror is mirror and self.link is link and self.route.pause is pause
         return is_same and (self.is_readable, self.is_retried, self.is_recent) == flags
@@ -53,6 +62,9 @@ class Routes:
         self._unreadable: set[str] = set()
         self._recent: set[str] = set()
         self._groups: dict[str, tuple[str, ...]] = {}
+        self._unmirrored: set[str] = set()
+        self._failbacks: dict[str, int] = {}
+        self._all_failbacks = 0
         self.changed: set[str] = set()
 
     def phase(self, topic: str) -> WritePhase | None:
@@ -81,12 +93,29 @@ class Routes:
         """
         flags = readable, retried, recent
         topic, known = mirror.mirror_topic, self._built.get(mirror.mirror_topic)
-        if known is not None and known.is_of(mirror, link, pause, flags):
-            if known.phase is pause.phase:
-                return
-            built = known._replace(phase=pause.phase)
-        else:
-            built = _built(mirror, link, pause, flags)
+        if known is None or not known.is_of(mirror, link, pause, flags):
+            self._put(topic, known, _built(mirror, link, pause, flags))
+        elif known.phase is not pause.phase:
+            self._put(topic, known, known._replace(phase=pause.phase))
+
+    def put_unmirrored(self, kept: FailbackEpochRecord, pause: WritePause) -> None:
+        """Its mirror was deleted, and its producers go on in its failback epoch. `pause`: there is none, it is written
+        on the target."""
+        topic, known = kept.mirror_topic, self._built.get(kept.mirror_topic)
+        if known is None or not known.is_of(kept, None, pause, _NO_FLAGS):
+            self._put(topic, known, _unmirrored(kept, pause))
+
+    def count(self, topic: str, failback_epoch: int) -> None:
+        """How often the topic's writes have failed back, as records say; a create that is under way says nothing."""
+        if before := self._failbacks.pop(topic, 0):
+            self._all_failbacks -= before
+        if failback_epoch:
+            self._failbacks[topic] = failback_epoch
+            self._all_failbacks += failback_epoch
+        if before != failback_epoch:
+            self.changed.add(topic)
+
+    def _put(self, topic: str, known: _Built | None, built: _Built) -> None:
         if known is None or built.published != known.published:
             self.changed.add(topic)
         self._keep(topic, known, built)
@@ -100,6 +129,7 @@ class Routes:
         del self._topics[topic]
         if self._topic_ids.get(known.topic_id) == topic:
             del self._topic_ids[known.topic_id]
+        self._unmirrored.discard(topic)
         self._intercepted.discard(topic)
         self._unreadable.discard(topic)
         self._recent.discard(topic)
@@ -111,6 +141,7 @@ class Routes:
             del self._topic_ids[known.topic_id]
         if built.topic_id:
             self._topic_ids[built.topic_id] = topic
+        _put(self._unmirrored, topic, is_in=not built.route.is_mirrored)
         _put(self._intercepted, topic, is_in=not built.route.passes)
         _put(self._unreadable, topic, is_in=not built.route.readable)
         _put(self._recent, topic, is_in=built.is_recent)
@@ -119,8 +150,11 @@ class Routes:
         else:
             self._groups.pop(topic, None)
 
-    def snapshot(self, links: Mapping[str, LinkRecord]) -> Routing:
-        """Of all routes as they were looked at last. What changes from now on is in the next one."""
+    def snapshot(self, links: Mapping[str, LinkRecord], forgotten_failbacks: int = 0) -> Routing:
+        """Of all routes as they were looked at last. What changes from now on is in the next one.
+
+        `forgotten_failbacks`: failback epochs of topics that have no route any more, added up.
+        """
         self.changed = set()
         return Routing(
             dict(self._topics),
@@ -130,6 +164,8 @@ class Routes:
             unreadable=bool(self._unreadable),
             moved_with=moved_with(self._groups),
             ends_repeated=bool(self._recent),
+            failbacks=self._all_failbacks + forgotten_failbacks,
+            unmirrored=len(self._unmirrored),
         )
 
 
@@ -151,6 +187,18 @@ def _built(mirror: MirrorRecord, link: LinkRecord, pause: WritePause, flags: tup
     topic_id = topic_id_bytes(mirror.mirror_topic_id) if mirror.mirror_topic_id else b""
     route = _route(mirror, link, pause, readable, retried)
     return _Built(mirror, link, *flags, topic_id, route, pause.phase)
+
+
+def _unmirrored(kept: FailbackEpochRecord, pause: WritePause) -> _Built:
+    topic_id = topic_id_bytes(kept.mirror_topic_id) if kept.mirror_topic_id else b""
+    route = TopicRoute(
+        link="",
+        mirror_topic=kept.mirror_topic,
+        source_topic=kept.source_topic,
+        pause=pause,
+        failback_epoch=kept.epoch,
+    )
+    return _Built(kept, None, *_NO_FLAGS, topic_id, route, pause.phase)
 
 
 def _route(mirror: MirrorRecord, link: LinkRecord, pause: WritePause, readable: bool, retried: bool) -> TopicRoute:

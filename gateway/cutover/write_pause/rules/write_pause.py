@@ -98,6 +98,10 @@ class Recorded(NamedTuple):
         return WritePhase.SWITCHED if self.on_target else WritePhase.FORWARD
 
 
+OF_NO_MIRROR: Final = Recorded(MirrorState.STOPPED, 0)
+"""Of a topic whose mirror was deleted, and which has a route since its writes have failed back: the target's own."""
+
+
 def recorded(mirror: MirrorRecord, *, retried: bool = False) -> Recorded:
     """Of a record. `retried`: a producer may still retry a batch from before the last cutover."""
     garbled = False

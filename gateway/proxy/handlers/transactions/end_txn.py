@@ -148,7 +148,7 @@ class EndTxnHandler:
         if transaction is None or not transaction.side.cluster:
             return False
         routes = self._routing.current.topics
-        mirrored = [routes[topic] for topic in transaction.topics if topic in routes]
+        mirrored = [routes[topic] for topic in transaction.topics if topic in routes and routes[topic].is_mirrored]
         return bool(mirrored) and all(route.phase is WritePhase.SWITCHED for route in mirrored)
 
     async def _produced(self, producer: TransactionalProducer) -> None:
