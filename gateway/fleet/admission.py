@@ -10,6 +10,7 @@ from gateway.fleet.parts import FleetHooks, Identity, RightToWrite
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.fleet.rules.leases import WriteLease
+from gateway.state.errors import StateWentBack
 from gateway.state.store import StateStore
 from gateway.transport.host import MACHINE, Host
 
@@ -78,7 +79,10 @@ class Admission:
             )
             return True
         self._peers.expect(assignment.peers)
-        await self._store.read_up_to(assignment.state_offset)
+        try:
+            await self._store.read_up_to(assignment.state_offset)
+        except StateWentBack:
+            return False  # it is of a log that is no more
         if self.assignment is not assignment:
             return False
         if self.right.lapsed:

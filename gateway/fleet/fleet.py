@@ -63,6 +63,14 @@ class Fleet:
         self._assigner = PartitionAssigner(store, self._group.rebalance)
         self._tasks: list[asyncio.Task[None]] = []
         store.on_fenced = self._news.set
+        store.on_went_back = self._state_went_back
+        store.on_recovered = self._group.rebalance
+
+    def _state_went_back(self) -> None:
+        """What others know of the state, this gateway may not, and the other way round: it writes nothing until the
+        group has agreed anew, which it does once all that was lost is in the topic again."""
+        self.right.refused()
+        self._news.set()
 
     # -- for the rest of the gateway -----------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 
 from gateway.kafka.cluster import BrokerError, Cluster, ClusterUnavailable
+from gateway.kafka.connection.errors import LogTruncated
 from gateway.kafka.logs.log_follower import LogFollower
 from gateway.operations.rules.topology import FleetView, is_copy
 from gateway.state.codec import StateFormatError, decode
@@ -76,6 +77,9 @@ class FleetState:
             except StateFormatError:
                 self._forget()  # else the next look would go on behind what it does not understand
                 raise
+            except LogTruncated as exc:
+                self._forget()  # the next look reads all of it
+                raise ClusterUnavailable(str(exc)) from exc
             except BrokerError as exc:
                 if exc.code in _NOT_TO_BE_SEEN:  # seen, and not to be read
                     self._cannot_see(exc.code)

@@ -17,3 +17,15 @@ class ProducerFenced(StoreError):
 
 class StoreConflict(StoreError):
     """The record was changed or deleted meanwhile; nothing was written. Read it again and decide anew."""
+
+
+class StateWentBack(StoreError):
+    """The state topic has lost records that were read from it.
+
+    Attributes:
+        end: what was read below this offset of the topic is still there.
+    """
+
+    def __init__(self, message: str, end: int) -> None:
+        super().__init__(message)
+        self.end = end

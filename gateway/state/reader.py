@@ -7,20 +7,25 @@ last of them carry the header `MORE`, so that nobody ever sees half a change.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gateway.kafka.logs.log_follower import LogFollower
 
 WRITER_KEY = "writer"
 MORE = "lockgate.more"
+WAS = "lockgate.was="
+"""Before the offset that a record had which the topic has lost, and which is written again."""
 
 
 class Entry(NamedTuple):
-    """One record as it stands in the topic. A value of None deletes the key."""
+    """One record as it stands in the topic. A value of None deletes the key. `was`: the offset that it had before the
+    topic lost it, of one that was written again; -1 of any other one."""
 
     offset: int
     key: str
     value: bytes | None
+    was: int = -1
 
 
 class StateReader:
@@ -43,8 +48,10 @@ class StateReader:
         for record in await self._log.read(wait_s):
             if record.key is None:
                 continue
-            self._change.append(Entry(record.offset, record.key.decode("utf-8", "replace"), record.value))
-            if MORE not in dict(record.headers):
+            headers = dict(record.headers)
+            key, was = record.key.decode("utf-8", "replace"), _was(headers)
+            self._change.append(Entry(record.offset, key, record.value, was))
+            if MORE not in headers:
                 self._whole(ready)
         if self._log.at_end:  # the last record of a change may have been compacted away
             self._whole(ready)
@@ -53,6 +60,12 @@ class StateReader:
     def _whole(self, ready: list[Entry]) -> None:
         ready += self._change
         self._change = []
+
+
+def _was(headers: Iterable[str]) -> int:
+    found = next((name for name in headers if name.startswith(WAS)), WAS)
+    text = found.removeprefix(WAS)
+    return int(text) if text.isascii() and text.isdigit() else -1
 
 
 def writer_of(value: bytes | None) -> str:

@@ -3,6 +3,13 @@
 Every gateway reads the topic all the time, in its order (`open`). One of them leads: it alone writes (`lead`,
 `resign`), each change in one transaction, which others that wait and do not concern it may share. The views change only
 with what is committed, so what they show survives a crash.
+
+It survives the loss of records that the topic had acknowledged, too, as long as a gateway has read them. A log that has
+gone back (KIP-595) is told by the brokers to whoever follows it, and what was decided from the lost records has been
+acted on: writes may go to the target by a cutover that the topic knows nothing of. So the views never go back. Each
+gateway that has read lost records stops writing at once (`on_went_back`), takes the topic over, and writes them again,
+each with the offset that it had: of two that do so the record that was the later one is in force. Behind that the group
+names a leader anew.
 """
 
 from __future__ import annotations
@@ -10,12 +17,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.state.codec import Record, StateFormatError, decode, encode, key_of
-from gateway.state.errors import ProducerFenced, StoreConflict, StoreError, StoreUncertain
+from gateway.state.errors import ProducerFenced, StateWentBack, StoreConflict, StoreError, StoreUncertain
 from gateway.state.failback_records import MAX_REMEMBERED, FailbackEpochRecord, outliving
 from gateway.state.mirror_transitions import check_write
 from gateway.state.reader import WRITER_KEY, Entry, writer_of
@@ -47,8 +55,14 @@ class Log(Protocol):
     def resign(self) -> None:
         """Write no more."""
 
+    async def read_anew(self) -> list[Entry]:
+        """All, from the beginning."""
+
     async def commit(self, changes: Sequence[Change], still: Callable[[], None]) -> int:
         """Write all changes, or none; returns the offset of the last. `still` has a last word."""
+
+    async def write_again(self, changes: Sequence[Change], was: Sequence[int]) -> int:
+        """As `commit`, what the topic has lost."""
 
     async def resolve_outcome(self) -> int:
         """End a commit of unknown outcome; its offset when it was made, -1 when there was none."""
@@ -63,6 +77,27 @@ class _Write(NamedTuple):
     changes: Sequence[tuple[str, Record | None]]
     guard: Callable[[], None]
     done: asyncio.Future[None]
+
+
+class _Lost(NamedTuple):
+    """What the topic has lost of a key: the record (None: that it was deleted), and at which offset it was."""
+
+    record: Record | None
+    at: int
+
+
+def _lost(
+    records: Mapping[str, Record], changed_at: Mapping[str, int], there: Mapping[str, Entry], end: int
+) -> dict[str, _Lost]:
+    """Of a log that has lost what it had from `end` on, and was read to its old end before.
+
+    Args:
+        records: as they were read, by key; `changed_at`: at which offsets.
+        there: what is in the log now.
+    """
+    found = {key: _Lost(record, changed_at[key]) for key, record in records.items() if changed_at.get(key, -1) >= end}
+    gone = {key: _Lost(None, end) for key, entry in there.items() if key not in records and entry.value is not None}
+    return found | {key: one for key, one in gone.items() if there[key].offset < end}
 
 
 class _Guards:
@@ -85,7 +120,8 @@ class StateStore(StateViews):
     """The records, by kind. Use on one event loop. See `StateViews` for what is to be seen.
 
     Only a leader writes: every writing method raises ProducerFenced otherwise. `on_fenced` is called when another
-    process takes over, `on_broken` (with one line) when the topic cannot be followed any more.
+    process takes over, `on_broken` (with one line) when the topic cannot be followed any more, `on_went_back` when it
+    has lost records, and `on_recovered` when these are in it again.
 
     Attributes:
         term: of the last leader that was seen to begin; -1 before any.
@@ -101,6 +137,8 @@ class StateStore(StateViews):
         self._now_ms = host.wall_ms
         self.on_fenced: Callable[[], None] = lambda: None
         self.on_broken: Callable[[str], None] = lambda reason: None
+        self.on_went_back: Callable[[], None] = lambda: None
+        self.on_recovered: Callable[[], None] = lambda: None
         self.term = -1
         self.leading = False
         self.read_error = ""
@@ -109,6 +147,8 @@ class StateStore(StateViews):
         self._unresolved: list[tuple[str, Record | None]] = []
         self._waiting: list[_Write] = []
         self._follower: asyncio.Task[None] | None = None
+        self._lost: dict[str, _Lost] = {}
+        self._recovery: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Read all of the topic (created if absent), and go on reading.
@@ -146,9 +186,10 @@ class StateStore(StateViews):
 
     async def close(self) -> None:
         """Stop reading and close the clients."""
-        if self._follower is not None:
-            self._follower.cancel()
-            await asyncio.gather(self._follower, return_exceptions=True)
+        tasks = [task for task in (self._follower, self._recovery) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         async with self._lock:
             await self._log.close()
 
@@ -327,6 +368,10 @@ class StateStore(StateViews):
         except ProducerFenced:
             self._fenced()
             raise
+        if offset <= self.applied:  # the log ended before that: it went back, and will be told to have
+            self._unresolved = self._unresolved or list(changes)
+            self._fenced()
+            raise StoreUncertain("the state topic has lost records; what was written last is to be read anew")
         self.apply(changes, offset)
 
     def _allowed(self, writes: Iterable[_Write]) -> tuple[list[_Write], list[_Write]]:
@@ -402,6 +447,8 @@ class StateStore(StateViews):
             except StateFormatError as exc:
                 self.on_broken(str(exc))
                 return
+            except StateWentBack as exc:
+                await self._went_back(exc)
             except StoreError as exc:
                 self.read_error = str(exc)
                 _log.error("the state topic cannot be read: %s", exc)
@@ -411,12 +458,77 @@ class StateStore(StateViews):
                 self.on_broken(f"the state topic cannot be followed: {type(exc).__name__}: {exc}")
                 return
 
+    async def _went_back(self, found: StateWentBack) -> None:
+        """Nothing is written by this gateway from here on, until what was lost is in the topic again."""
+        _log.error("the state topic has lost records that were acknowledged: %s", found)
+        self.read_error = str(found)
+        self.on_went_back()
+        self._fenced()
+        entries, end = await self._read_anew(found.end)
+        there = {entry.key: entry for entry in entries if entry.key != WRITER_KEY}
+        lost = _lost(self._records, self._changed_at, there, end)
+        self._lost = {**{key: one for key, one in self._lost.items() if key not in lost}, **lost}
+        self.went_back(end)
+        self._take(entry for entry in entries if entry.offset >= end)
+        self.read_error = ""
+        _log.warning("the state topic goes on at offset %d: %d records are written again", end, len(self._lost))
+        if self._recovery is None or self._recovery.done():
+            self._recovery = asyncio.create_task(self._recover(), name="state-recover")
+
+    async def _read_anew(self, end: int) -> tuple[Sequence[Entry], int]:
+        """All that is in the topic now, and from where on it is another one than was read."""
+        while True:
+            try:
+                return await self._log.read_anew(), end
+            except StateWentBack as exc:
+                end = min(end, exc.end)
+            except StoreError as exc:
+                self.read_error = str(exc)
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _recover(self) -> None:
+        """Write what was lost, unless somebody else has by then."""
+        while True:
+            try:
+                async with self._lock:
+                    await self._write_lost()
+            except StoreError as exc:
+                _log.warning("what the state topic has lost is not written again yet: %s", exc)
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            self.on_recovered()
+            return
+
+    async def _write_lost(self) -> None:
+        """In the topic's own order of writers: whoever wrote before is fenced. The caller holds the lock."""
+        if not self.leading:
+            self._unresolved = []
+            await self.read_up_to(await self._log.lead())
+        while self._lost:
+            some = dict(islice(self._lost.items(), _TOGETHER))
+            changes = [(key, None if one.record is None else encode(one.record)) for key, one in some.items()]
+            offset = await self._log.write_again(changes, [one.at for one in some.values()])
+            self._lost = {key: one for key, one in self._lost.items() if key not in some}
+            self.apply([(key, one.record) for key, one in some.items()], offset)
+        if not self.leading:
+            self._log.resign()
+
+    def _is_newer(self, entry: Entry) -> bool:
+        """Than what the topic has lost of the key: somebody has written that very record again, or a later one."""
+        lost = self._lost.get(entry.key)
+        if lost is None:
+            return True
+        if entry.was < lost.at:
+            return False
+        del self._lost[entry.key]
+        return True
+
     def _take(self, entries: Iterable[Entry]) -> None:
         """Read on: own changes are in the views already, unless their outcome was unknown."""
         news = [entry for entry in entries if entry.offset > self.applied]
         if not news:
             return
-        records = [entry for entry in news if entry.key != WRITER_KEY]
+        records = [entry for entry in news if entry.key != WRITER_KEY and self._is_newer(entry)]
         writers = [entry for entry in news if entry.key == WRITER_KEY]
         changes = [(entry.key, None if entry.value is None else decode(entry.key, entry.value)) for entry in records]
         self.apply(changes, max(entry.offset for entry in news), [entry.offset for entry in records])

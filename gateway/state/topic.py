@@ -15,13 +15,13 @@ from functools import partial
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.kafka.connection.errors import NetError
+from gateway.kafka.connection.errors import LogTruncated, NetError
 from gateway.kafka.logs.compacted_log import CompactedLog, until_answered
 from gateway.kafka.logs.log_follower import LogFollower
 from gateway.kafka.rules.topic_configs import INTERNAL
 from gateway.kafka.transactional_producer import Fenced, OutcomeUnknown, TransactionalProducer
-from gateway.state.errors import ProducerFenced, StoreError, StoreUncertain
-from gateway.state.reader import MORE, WRITER_KEY, Entry, StateReader
+from gateway.state.errors import ProducerFenced, StateWentBack, StoreError, StoreUncertain
+from gateway.state.reader import MORE, WAS, WRITER_KEY, Entry, StateReader
 from gateway.transport.host import MACHINE, Host
 from protocol.batch.keyed import KeyedRecord
 from protocol.errors import ProtocolError
@@ -86,12 +86,30 @@ class StateTopic:
         """What came since, whole changes only; waits up to `timeout_s` for the first.
 
         Raises:
+            StateWentBack: the topic has lost what was read of it; `read_anew` then.
             StoreError: the topic cannot be read any more.
         """
         if self._reader is None:
             raise StoreError("the state topic is not open")
         with _translated("the state topic on the target cannot be read"):
             return await self._reader.read(timeout_s)
+
+    async def read_anew(self, timeout_s: float = 30.0) -> list[Entry]:
+        """All of the topic from its beginning; `read` goes on behind it.
+
+        Raises:
+            StateWentBack: it has lost more meanwhile.
+            StoreError: it cannot be read, or not in time.
+        """
+        reader = StateReader(LogFollower(self._cluster, self._topic))
+        with _translated("the state topic on the target cannot be read"):
+            try:
+                async with asyncio.timeout(timeout_s):
+                    entries = await reader.read_to_end()
+            except TimeoutError:
+                raise StoreError("the state topic could not be read to its end in time") from None
+        self._reader = reader
+        return entries
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -124,10 +142,19 @@ class StateTopic:
             StoreUncertain: the outcome is unknown; `resolve_outcome` before the next commit.
             ProducerFenced: another process leads.
         """
+        return await self._commit(changes, still)
+
+    async def write_again(self, changes: Sequence[Change], was: Sequence[int]) -> int:
+        """As `commit`, of changes that the topic has lost. `was`: the offset of each before."""
+        return await self._commit(changes, lambda: None, was)
+
+    async def _commit(self, changes: Sequence[Change], still: Callable[[], None], was: Sequence[int] = ()) -> int:
         producer = self._opened()
+        more: list[tuple[bytes, ...]] = [*[(MORE.encode(),)] * (len(changes) - 1), ()]
+        again: list[tuple[bytes, ...]] = [(f"{WAS}{offset}".encode(),) for offset in was] or [()] * len(changes)
         records = [
-            KeyedRecord(key.encode(), value, (MORE.encode(),) if left else ())
-            for left, (key, value) in zip(reversed(range(len(changes))), changes, strict=True)
+            KeyedRecord(key.encode(), value, one + other)
+            for (key, value), one, other in zip(changes, more, again, strict=True)
         ]
         with _translated("the state was not changed"):
             return await producer.commit(records, self._commit_s, still)
@@ -182,6 +209,8 @@ def _translated(what: str) -> Iterator[None]:
     except Fenced as exc:
         why = f"another lockgate process has taken over the state topic; this one must stop ({exc})"
         raise ProducerFenced(why) from exc
+    except LogTruncated as exc:
+        raise StateWentBack(f"{what}: {exc}", exc.end) from exc
     except OutcomeUnknown as exc:
         raise StoreUncertain(f"the target has not answered a change of the state: {exc}") from exc
     except (NetError, ProtocolError) as exc:

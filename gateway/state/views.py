@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from gateway.state.acls.acl_records import AclRecord
 from gateway.state.codec import Record
+from gateway.state.errors import StateWentBack
 from gateway.state.failback_records import FORGOTTEN, FailbackEpochRecord
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
 from gateway.state.migration_records import MigrationRecord
@@ -58,6 +59,7 @@ class StateViews:
 
     def __init__(self) -> None:
         self.applied = -1
+        self.lineage = 0  # how often the topic has lost records
         self.mirrors_grown_at = -1
         self._grown_at_of: dict[str, int] = {}
         self._changed_at: dict[str, int] = {}
@@ -144,10 +146,27 @@ class StateViews:
         return self._grown_at_of.get(link, -1)
 
     async def read_up_to(self, offset: int) -> None:
-        """Until the views hold everything up to this offset of the topic. No limit of its own."""
+        """Until the views hold everything up to this offset of the topic. No limit of its own.
+
+        Raises:
+            StateWentBack: the topic lost records meanwhile: the offset is one of a log that is no more.
+        """
+        lineage = self.lineage
         while self.applied < offset:
             self._progress.clear()
             await self._progress.wait()
+            if self.lineage != lineage:
+                raise StateWentBack("the state topic has lost records meanwhile; ask again", 0)
+
+    def went_back(self, end: int) -> None:
+        """The topic has lost what it had from this offset on: what comes next has offsets that were there before. The
+        views stay as they are."""
+        self.lineage += 1
+        self.applied = min(self.applied, end - 1)
+        self.mirrors_grown_at = min(self.mirrors_grown_at, self.applied)
+        self._grown_at_of = {link: min(at, self.applied) for link, at in self._grown_at_of.items()}
+        self._changed_at = {key: min(at, self.applied) for key, at in self._changed_at.items()}
+        self._progress.set()
 
     def subscribe(self, subscriber: Callable[[], None]) -> None:
         """Call `subscriber` after every committed change."""

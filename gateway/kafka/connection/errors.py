@@ -46,7 +46,15 @@ class BrokerError(NetError):
 
 class LogTruncated(NetError):
     """The log has another history than what was read from it (KIP-595): it was cut, and perhaps written anew since.
-    Trying again does not help."""
+    Trying again does not help.
+
+    Attributes:
+        end: what was read below this offset is still there; 0 when that is not known.
+    """
+
+    def __init__(self, message: str, end: int = 0) -> None:
+        super().__init__(message)
+        self.end = end
 
 
 class PartitionErrors(NetError):

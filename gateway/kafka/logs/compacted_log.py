@@ -11,17 +11,25 @@ own request timeout.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from gateway.kafka.acts import own_act
-from gateway.kafka.admin import AdminError, create_topic, describe_topic_configs, is_absent
+from gateway.kafka.admin import (
+    AdminError,
+    ConfigChange,
+    alter_topic_configs,
+    create_topic,
+    describe_topic_configs,
+    is_absent,
+)
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable
 from gateway.kafka.logs.range_reader import RangeReader
 from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
-from gateway.kafka.rules.topic_configs import INTERNAL
+from gateway.kafka.rules.topic_configs import INTERNAL, durable, not_durable
 from gateway.transport.backoff import Backoff
 from protocol.apis import ApiKey
 from protocol.batch.keyed import KeyValue, keyed_batch
@@ -29,11 +37,16 @@ from protocol.batch.record_reader import Record, read_records
 from protocol.errors import ErrorCode, error_name, is_retriable
 from protocol.produce import PartitionResult, build_request_body, scan_response
 
+_log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _REPLICAS: Final = 3
 _ALL_REPLICAS: Final = -1
 _BY_NAME: Final = 11
 """The last Produce version that neither names topics by id (13) nor begins transactions by itself (12, KIP-890)."""
+
+
+class NotDurable(BrokerError):
+    """A topic of our own is less durable than what it decides; the message has the remedy."""
 
 
 class CompactedLog:
@@ -56,6 +69,7 @@ class CompactedLog:
         self._configs = configs
         self._lane = lane
         self._exists = False
+        self._is_durable = False
 
     async def exists(self, timeout_s: float) -> bool:
         """False when there certainly is no such topic. That a broker does not know it is no proof.
@@ -68,13 +82,18 @@ class CompactedLog:
         return self._exists
 
     async def ensure(self, timeout_s: float) -> None:
-        """Create the topic if there is none; it has three replicas, or as many as there are brokers.
+        """Create the topic if there is none; it has three replicas, or as many as there are brokers. One that is there
+        is looked at, once for each time that it is opened: what is written to it must not be lost with one disk.
 
         Raises:
             ClusterUnavailable: not known to be there.
             BrokerError: refused.
+            NotDurable: it would lose what is acknowledged, and may not be changed from here.
         """
         if await self._is_seen(timeout_s):
+            if not self._is_durable:
+                await self._mend(timeout_s)
+                self._is_durable = True
             return
         replicas = max(1, min(_REPLICAS, len(self._cluster.view.brokers)))
         try:
@@ -84,13 +103,42 @@ class CompactedLog:
                     self.topic,
                     partitions=1,
                     replication_factor=replicas,
-                    configs=self._configs,
+                    configs={**self._configs, **durable(replicas)},
                     timeout_s=timeout_s,
                 )
+            self._is_durable = True
         except AdminError as exc:
             if exc.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
             await self._cluster.refresh((self.topic,), timeout_s)
+
+    async def _mend(self, timeout_s: float) -> None:
+        """Of a topic that somebody, or an older gateway, has made."""
+        partitions = self._cluster.view.topics[self.topic].partitions.values()
+        replicas = min((len(each.replicas) for each in partitions), default=1)
+        found = (await describe_topic_configs(self._cluster, (self.topic,), timeout_s=timeout_s))[self.topic]
+        lacking = not_durable({name: entry.value or "" for name, entry in found.items()}, replicas)
+        if lacking:
+            with own_act():
+                refused = await alter_topic_configs(
+                    self._cluster, {self.topic: ConfigChange(lacking)}, timeout_s=timeout_s
+                )
+            for error in refused.values():
+                wanted = ",".join(f"{name}={value}" for name, value in lacking.items())
+                raise NotDurable(
+                    error.code,
+                    f"topic {self.topic} on the target may lose what is acknowledged, and cannot be mended from here "
+                    f"({error}): kafka-configs --alter --topic {self.topic} --add-config {wanted}",
+                )
+            _log.warning("topic %s would have lost what is acknowledged with one disk: set %s", self.topic, lacking)
+        if replicas < min(_REPLICAS, len(self._cluster.view.brokers)):
+            _log.warning(
+                "topic %s has %d replica(s) on %d brokers: give it %d (kafka-reassign-partitions)",
+                self.topic,
+                replicas,
+                len(self._cluster.view.brokers),
+                min(_REPLICAS, len(self._cluster.view.brokers)),
+            )
 
     async def _is_seen(self, timeout_s: float) -> bool:
         if not self._exists:

@@ -11,7 +11,7 @@ import logging
 from typing import Final
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, RequestTimedOut
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, LogTruncated, RequestTimedOut
 from gateway.kafka.logs.compacted_log import leader_connection
 from gateway.transport.backoff import Backoff
 from protocol.apis import ApiKey
@@ -40,6 +40,7 @@ class LogFollower:
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self.position = 0
         self.at_end = False
+        self._epoch = -1  # the leader epoch of the batch before `position`
         self._cluster = cluster
         self._topic = topic
         self._backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
@@ -49,10 +50,21 @@ class LogFollower:
         went wrong.
 
         Raises:
-            BrokerError: the topic cannot be read any more, for example OFFSET_OUT_OF_RANGE (1).
+            LogTruncated: the log has lost records that were read (KIP-595), or begins behind them; `end` is where what
+                was read and what is there part.
+            BrokerError: the topic cannot be read any more, for example TOPIC_AUTHORIZATION_FAILED (29).
         """
         try:
-            part = await fetch_committed(self._cluster, self._topic, self.position, wait_s)
+            part = await fetch_committed(self._cluster, self._topic, self.position, wait_s, self._epoch)
+            if part.diverging is not None:
+                epoch, end = part.diverging
+                raise LogTruncated(
+                    f"{self._topic}: leader epoch {epoch} ends at offset {end} there, but records up to "
+                    f"{self.position} of epoch {self._epoch} were read before",
+                    max(0, min(end, self.position)),
+                )
+            if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.position:
+                raise LogTruncated(f"{self._topic}: offset {self.position} is not there any more", 0)
             if part.error_code and not is_retriable(part.error_code):
                 raise BrokerError(part.error_code, f"{self._topic}: {error_name(part.error_code)}")
             if not part.error_code:
@@ -80,14 +92,21 @@ class LogFollower:
             if not gone and not header.is_control:
                 records += (each for each in read_records(header, batch) if each.offset >= self.position)
             position = header.next_offset
+            self._epoch = header.partition_leader_epoch
         self.position = position
         self.at_end = position >= part.last_stable_offset
         return records
 
 
-async def fetch_committed(cluster: Cluster, topic: str, offset: int, wait_s: float) -> FetchedPartition:
+async def fetch_committed(
+    cluster: Cluster, topic: str, offset: int, wait_s: float, last_epoch: int = -1
+) -> FetchedPartition:
     """One Fetch of partition 0 up to the last stable offset; the broker may wait `wait_s` (5 at most) for something to
     send.
+
+    Args:
+        last_epoch: the leader epoch of the batch that was read before `offset`, by which the broker tells a log that
+            was truncated (v12 and above); -1 for none.
 
     Raises:
         ClusterUnavailable: no answer.
@@ -96,7 +115,7 @@ async def fetch_committed(cluster: Cluster, topic: str, offset: int, wait_s: flo
     version = connection.version(ApiKey.FETCH, _BY_NAME)
     body = build_request_body(
         version,
-        {topic: [FetchPartition(0, offset, _FETCH_BYTES)]},
+        {topic: [FetchPartition(0, offset, _FETCH_BYTES, last_epoch=last_epoch)]},
         max_wait_ms=int(wait_s * 1000),
         max_bytes=_FETCH_BYTES,
         read_committed=True,

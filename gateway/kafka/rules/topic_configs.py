@@ -23,6 +23,26 @@ INTERNAL: Mapping[str, str] = MappingProxyType(
 """Of the topics that lockgate keeps on the target. The broker stamps their records: with a gateway's own time, a broker
 refuses what a clock that is more than an hour ahead has stamped."""
 
+
+def durable(replicas: int) -> dict[str, str]:
+    """What a topic of our own with so many replicas must have, so that what it decides is not lost with one disk.
+
+    With `min.insync.replicas` 1 an append with acks=all is on one broker alone once the others are out of sync.
+    """
+    return {"min.insync.replicas": str(min(2, replicas)), "unclean.leader.election.enable": "false"}
+
+
+def not_durable(configs: Mapping[str, str], replicas: int) -> dict[str, str]:
+    """Of a topic with these configs, what is to be set: more than `durable` asks for is its administrator's choice."""
+    wanted = durable(replicas)
+    has = int(configs.get("min.insync.replicas", "1"))
+    if has >= int(wanted["min.insync.replicas"]):
+        del wanted["min.insync.replicas"]
+    if configs.get("unclean.leader.election.enable", "false").lower() == "false":
+        del wanted["unclean.leader.election.enable"]
+    return wanted
+
+
 OWN = "<default>"
 """In place of a value to be set back: the topic had none of its own, so its cluster's default holds again."""
 

@@ -55,6 +55,9 @@ class MemoryLog:
         finally:
             self._answers.set()
 
+    async def read_anew(self) -> list[Entry]:
+        return await self.open()
+
     async def commit(self, changes: Sequence[Change], still: Callable[[], None]) -> int:
         await asyncio.wait_for(self._answers.wait(), 10.0)
         still()
@@ -63,6 +66,9 @@ class MemoryLog:
             self.uncertain = list(changes)
         if failure is not None:
             raise failure
+        return self._keep(changes)
+
+    async def write_again(self, changes: Sequence[Change], was: Sequence[int]) -> int:
         return self._keep(changes)
 
     async def resolve_outcome(self) -> int:

@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from gateway.kafka.admin import AdminError
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
-from gateway.kafka.logs.compacted_log import CompactedLog
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, LogTruncated
+from gateway.kafka.logs import compacted_log
+from gateway.kafka.logs.compacted_log import CompactedLog, NotDurable
+from gateway.kafka.logs.log_follower import LogFollower
 from gateway.transport.host import Host
 from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
 from tests.simulation.fleet import logs
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
@@ -159,3 +163,79 @@ def test_a_refusal_that_stays_is_told_at_once(loop: SimLoop) -> None:
         assert loop.time() - begun < 1.0
 
     told(loop, story)
+
+
+# -- as durable as what it decides ---------------------------------------------------------------------------------
+
+
+def of_topic(target: ClusterModel) -> dict[str, str]:
+    values = target.topics[TOPIC].settings.values
+    return {name: values[name] for name in ("min.insync.replicas", "unclean.leader.election.enable")}
+
+
+DURABLE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+
+
+def test_it_is_made_so_that_one_disk_loses_nothing(loop: SimLoop) -> None:
+    async def story(target: ClusterModel, one: Cluster, _: Cluster) -> None:
+        await CompactedLog(one, TOPIC).ensure(5.0)
+        assert of_topic(target) == DURABLE
+
+    told(loop, story)
+
+
+def test_one_that_somebody_made_is_mended_at_each_opening(loop: SimLoop) -> None:
+    async def story(target: ClusterModel, one: Cluster, other: Cluster) -> None:
+        await CompactedLog(one, TOPIC).ensure(5.0)
+        target.configure_topic(TOPIC, {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"})
+        await CompactedLog(other, TOPIC).put([(b"k", b"v")], 5.0)
+        assert of_topic(target) == DURABLE
+        target.configure_topic(TOPIC, {"min.insync.replicas": "3"})  # more is its administrator's to say
+        await CompactedLog(other, TOPIC).ensure(5.0)
+        assert of_topic(target) == {**DURABLE, "min.insync.replicas": "3"}
+
+    told(loop, story)
+
+
+def test_one_that_may_not_be_mended_is_refused_with_the_remedy(loop: SimLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(_: Cluster, changes: Any, **__: Any) -> Any:
+        return dict.fromkeys(changes, AdminError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorized"))
+
+    async def story(target: ClusterModel, one: Cluster, other: Cluster) -> None:
+        await CompactedLog(one, TOPIC).ensure(5.0)
+        target.configure_topic(TOPIC, {"min.insync.replicas": "1"})
+        monkeypatch.setattr(compacted_log, "alter_topic_configs", refused)
+        remedy = "kafka-configs --alter --topic __own --add-config min.insync.replicas=2"
+        with pytest.raises(NotDurable, match=f"may lose what is acknowledged.*{remedy}"):
+            await CompactedLog(other, TOPIC).ensure(5.0)
+
+    told(loop, story)
+
+
+@pytest.mark.parametrize(("lost", "written"), [(2, 0), (2, 1), (2, 5)])
+def test_a_follower_is_told_that_the_log_went_back(loop: SimLoop, lost: int, written: int) -> None:
+    """Also when others have written past its position by then: the leader epochs tell both logs apart."""
+
+    async def story(target: ClusterModel, one: Cluster, other: Cluster) -> None:
+        log, follower = CompactedLog(one, TOPIC), LogFollower(other, TOPIC)
+        for at in range(6):
+            await log.put([(b"k", b"%d" % at)], 5.0)
+        read = 0
+        while read < 6:
+            read += len(await follower.read(0.5))
+        leader = target.move_leader(TOPIC, 0, lose=lost, unclean=True)
+        assert leader is not None
+        while one.leader(TOPIC, 0) != leader:  # till then the one of before takes what is written
+            await one.refresh((TOPIC,), 5.0)
+        for at in range(written):
+            await log.put([(b"n", b"%d" % at)], 20.0)
+        with pytest.raises(LogTruncated, match="ends at offset 4 there, but records up to") as told_:
+            await read_on(follower)
+        assert told_.value.end == 4
+
+    told(loop, story)
+
+
+async def read_on(follower: LogFollower) -> None:
+    for _ in range(100):
+        await follower.read(0.5)
