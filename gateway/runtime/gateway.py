@@ -59,6 +59,7 @@ from gateway.telemetry.numbers import FleetNumbers
 from gateway.topics.source_topics import UnmirroredTopics
 from gateway.transport.background import Background, kept_running
 from gateway.transport.host import MACHINE, Host
+from gateway.transport.loop_watch import LoopWatch
 
 _log = structlog.get_logger("lockgate")
 SHUTDOWN_GRACE_S = 10.0
@@ -97,6 +98,7 @@ class Gateway:
         self.stopped = asyncio.Event()
         self.failed = ""
         self._metrics = Metrics()
+        self.loop_watch: LoopWatch | None = None  # of a process that serves
         self._closers = contextlib.AsyncExitStack()
         self._background = Background()
         self._term: LeaderTerm | None = None
@@ -301,6 +303,10 @@ class Gateway:
         self._peering.replica.go_on()
         self._peering.gates.follow()
 
+    def watched_by(self, watch: LoopWatch) -> None:
+        """The event loop is watched from now on; its counts become metrics."""
+        self.loop_watch = watch
+
     def _fleet_numbers(self) -> FleetNumbers:
         states = Counter({"up": 0, "silent": 0, "lost": 0}) if self._term is not None else Counter[str]()
         lost: list[float] = []
@@ -315,6 +321,7 @@ class Gateway:
             audit_lost=None if self._audit_topic is None else self._audit_topic.lost,
             lost_lease_s=max(lost, default=0.0) if self._term is not None else None,
             throttled_s=self._peering.engine.throttled_s(),
+            stalls={} if self.loop_watch is None else dict(self.loop_watch.by_cause),
         )
 
     def _document(self) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from gateway.runtime.memory import find_trim, keep_trimmed
 from gateway.runtime.workers.share import ALONE, Worker, settings_of, workers_of
 from gateway.runtime.workers.supervisor import Life, Supervisor
 from gateway.transport.background import kept_running
+from gateway.transport.loop_watch import keep_watching
 
 _log = structlog.get_logger("lockgate")
 CLOSE_S = 28.0  # what sends SIGTERM commonly waits for 30 s before SIGKILL
@@ -57,7 +58,10 @@ async def _serve(settings: Settings, worker: Worker = ALONE, life: Life | None =
         loop.add_signal_handler(number, gateway.stop)
     if life is not None:
         loop.add_reader(life.parent, _stop_alone, gateway, life)
-    trimming = asyncio.create_task(kept_running(lambda: keep_trimmed(find_trim()), "memory"), name="memory")
+    beside = [
+        asyncio.create_task(kept_running(lambda: keep_trimmed(find_trim()), "memory"), name="memory"),
+        asyncio.create_task(kept_running(lambda: keep_watching(gateway.watched_by), "loop watch"), name="loop watch"),
+    ]
     try:
         await gateway.start()
         spare_what_stays()
@@ -65,7 +69,8 @@ async def _serve(settings: Settings, worker: Worker = ALONE, life: Life | None =
             life.serves()
         await gateway.stopped.wait()
     finally:
-        trimming.cancel()
+        for task in beside:
+            task.cancel()
         await _close(gateway)
         _log.info("stopped")
     return 1 if gateway.failed else 0

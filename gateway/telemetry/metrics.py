@@ -40,6 +40,7 @@ from gateway.telemetry.numbers import (
     ProxyNumbers,
     TokenNumbers,
 )
+from gateway.transport.loop_watch import Stalls
 from gateway.version import VERSION
 from protocol.apis import APIS
 
@@ -164,10 +165,24 @@ def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
     for link, seconds in numbers.throttled_s.items():
         throttled.add_metric([link], seconds)
     yield throttled
+    yield from _stalls(numbers.stalls)
     if numbers.audit_lost is not None:
         lost = CounterMetricFamily("lockgate_audit_lines_lost", "Lines of the audit trail that are not in its topic.")
         lost.add_metric([], float(numbers.audit_lost))
         yield lost
+
+
+def _stalls(found: Mapping[str, Stalls]) -> Iterator[Metric]:
+    stalls = family(
+        "lockgate_event_loop_stalls_total", "Turns of the event loop of more than 50 ms: nobody was served.", ["cause"]
+    )
+    seconds = family("lockgate_event_loop_stalled_seconds_total", "How long these turns took together.", ["cause"])
+    longest = family("lockgate_event_loop_longest_stall_seconds", "The longest of these turns so far.", ["cause"])
+    for cause, each in found.items():
+        stalls.add_metric([cause], float(each.count))
+        seconds.add_metric([cause], each.total_s)
+        longest.add_metric([cause], each.longest_s)
+    yield from (stalls, seconds, longest)
 
 
 def _of_job(mirror: MirrorNumbers, *, field: str) -> float | None:

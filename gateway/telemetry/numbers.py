@@ -13,6 +13,7 @@ from gateway.schemas.schema_sync import SchemaCounts
 from gateway.state.records import MirrorError, MirrorState
 from gateway.topics.auto_create import AutoCreated
 from gateway.topics.catch_up import CatchUp
+from gateway.transport.loop_watch import Stalls
 
 
 class ApiNumbers(Protocol):
@@ -183,7 +184,8 @@ class FleetNumbers:
     `lease_left_s`: for how long it may write to sources without being heard of. `mirrored`: partitions, here.
     `audit_lost`: lines of the audit trail that are not in its topic; None without a topic. `lost_lease_s`: for how long
     promotes wait for lost gateways; None while that is not known. `throttled_s`: link -> for how long brokers have held
-    the fetches of this gateway back.
+    the fetches of this gateway back. `stalls`: cause -> turns of the event loop that were too long
+    (`transport/loop_watch.py`).
     """
 
     leads: bool
@@ -193,3 +195,4 @@ class FleetNumbers:
     audit_lost: int | None = None
     lost_lease_s: float | None = None
     throttled_s: Mapping[str, float] = field(default_factory=dict)
+    stalls: Mapping[str, Stalls] = field(default_factory=dict)

@@ -30,6 +30,7 @@ from gateway.telemetry.numbers import (
 )
 from gateway.topics.auto_create import AutoCreated
 from gateway.topics.catch_up import CatchUp
+from gateway.transport.loop_watch import Stalls
 from tests.support.fakes.fake_engine import status
 from tests.support.pages.described import DESCRIBED
 
@@ -219,6 +220,7 @@ def _fleet() -> FleetNumbers:
         audit_lost=0,
         lost_lease_s=0.0,
         throttled_s={"l": 0.0},
+        stalls={"state": Stalls(1, 0.1, 0.1)},
     )
 
 

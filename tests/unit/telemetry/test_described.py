@@ -29,7 +29,8 @@ def test_no_label_grows_with_clients() -> None:
     """Links, topics, partitions, groups and gateways are what an operator declares; the rest are words of ours."""
     allowed = {
         *("link", "topic", "partition", "group", "job", "migration", "application", "api"),
-        *("state", "phase", "step", "error", "task", "replica", "side", "outcome", "reason", "limit", "version", "le"),
+        *("state", "phase", "step", "error", "cause", "task", "replica", "side", "outcome", "reason", "limit"),
+        *("version", "le"),
     }
     labels = {label for family in families() for sample in family.samples for label in sample.labels}
     assert labels <= allowed, labels - allowed
