@@ -179,7 +179,7 @@ def _stalls(found: Mapping[str, Stalls]) -> Iterator[Metric]:
     seconds = family("lockgate_event_loop_stalled_seconds_total", "How long these turns took together.", ["cause"])
     longest = family("lockgate_event_loop_longest_stall_seconds", "The longest of these turns so far.", ["cause"])
     for cause, each in found.items():
-        stalls.add_metric([cause], float(each.count))
+        stalls.add_metric([cause], float(each.turns))
         seconds.add_metric([cause], each.total_s)
         longest.add_metric([cause], each.longest_s)
     yield from (stalls, seconds, longest)

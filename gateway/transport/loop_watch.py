@@ -56,7 +56,7 @@ class Frame(NamedTuple):
 class Stalls(NamedTuple):
     """Of one cause: how many there were, how long they took together, and the longest, in seconds."""
 
-    count: int = 0
+    turns: int = 0
     total_s: float = 0.0
     longest_s: float = 0.0
 
@@ -106,7 +106,7 @@ class LoopWatch:
     @property
     def count(self) -> int:
         """Stalls so far, whatever their cause."""
-        return sum(each.count for each in self._found.values())
+        return sum(each.turns for each in self._found.values())
 
     def turned(self, after_s: float = TICK_S) -> None:
         """The loop turns, and was to do so `after_s` seconds after the last time."""
@@ -126,8 +126,8 @@ class LoopWatch:
 
     def _stalled(self, now: float, late_s: float, stack: Sequence[Frame], cpu_share: float) -> None:
         cause = cause_of(stack, cpu_share)
-        count, total_s, longest_s = self._found.get(cause, Stalls())
-        self._found[cause] = Stalls(count + 1, total_s + late_s, max(longest_s, late_s))
+        turns, total_s, longest_s = self._found.get(cause, Stalls())
+        self._found[cause] = Stalls(turns + 1, total_s + late_s, max(longest_s, late_s))
         if now - self._logged_at.get(cause, -_LOGGED_EVERY_S) < _LOGGED_EVERY_S:
             self._unlogged[cause] = self._unlogged.get(cause, 0) + 1
             return

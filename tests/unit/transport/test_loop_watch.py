@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.transport import loop_watch
-from gateway.transport.loop_watch import CAUSES, NOT_SCHEDULED, OTHER, TICK_S, Frame, LoopWatch, Stalls, cause_of
+from gateway.transport.loop_watch import CAUSES, NOT_SCHEDULED, OTHER, TICK_S, Frame, LoopWatch, cause_of
 from tests.support.waiting import wait_until_async as wait_until
 
 ROOT = str(loop_watch._ROOT)
@@ -52,7 +52,7 @@ def test_a_long_turn_is_counted_by_its_room_and_told_with_its_stack(scene: Scene
     assert (cause, round(seconds, 3), stack, before) == ("state", 0.3, CODEC, 0)
     scene.turn(0.1)
     found = scene.watch.by_cause["state"]
-    assert (found.count, round(found.total_s, 3), round(found.longest_s, 3)) == (2, 0.4, 0.3)
+    assert (found.turns, round(found.total_s, 3), round(found.longest_s, 3)) == (2, 0.4, 0.3)
     assert scene.watch.count == 2
 
 
@@ -74,12 +74,13 @@ def test_it_is_told_every_ten_seconds_at_most(scene: Scene) -> None:
     for _ in range(50):
         scene.turn(0.2)
     assert [said[3] for said in scene.told] == [0, 44]
-    assert scene.watch.by_cause["state"].count == 50
+    assert scene.watch.by_cause["state"].turns == 50
 
 
 def test_a_thread_without_the_cpu_was_not_scheduled(scene: Scene) -> None:
     scene.turn(3.0, cpu=0.1)
-    assert scene.watch.by_cause == {NOT_SCHEDULED: Stalls(1, pytest.approx(3.0), pytest.approx(3.0))}
+    (found,) = scene.watch.by_cause.values()
+    assert (*scene.watch.by_cause, *found) == (NOT_SCHEDULED, 1, pytest.approx(3.0), pytest.approx(3.0))
 
 
 @pytest.mark.parametrize(
