@@ -27,7 +27,7 @@ async def promote_plan(
     if record.state is GroupState.PROMOTED:
         return GroupPlan(record=record, blocker=f"group '{record.group}' is promoted already")
     seen, gather = (
-        GroupProgress(memberless_at=known.memberless_at, watched_since=known.watched_since),
+        GroupProgress(memberless_at=known.memberless_at, watched_since=known.watched_since, silences=known.silences),
         GroupGatherer(tools),
     )
     left, failure, said = list[str](), "", ""

@@ -91,13 +91,11 @@ class GroupGatherer:
         progress.remember(seen, asked_at)
         if progress.offsets is not None and not same_on_source(progress.offsets, seen):
             progress.forget_offsets()
-        if progress.seen is not None and not same_on_source(progress.seen, seen):
-            progress.memberless_at = self._clock()
+        progress.watched(seen, asked_at, self._clock())
         if progress.watched_since is None and progress.never_joined and seen and not record.demoted:
             progress.watched_since = self._clock()  # its consumer may live, and commit next in some seconds
         if record.demoted and (progress.memberless_at is not None or somebody_came(record.sent_back, seen)):
             progress.arrived = True
-        progress.seen, progress.seen_at = seen, self._clock()
 
     def snapshot(self, record: GroupRecord, progress: GroupProgress, *, requested: bool, force: bool) -> GroupSnapshot:
         """All that is known now. `requested`: an operator asked for it, with `force` beside members on the source."""
@@ -131,6 +129,8 @@ class GroupGatherer:
             failed=frozenset(o.topic for o in offsets if self._has_failed(record.link, o.topic)),
             demoted=record.demoted,
             memberless_at=progress.memberless_at,
+            silences=progress.silences,
+            by_commits_alone=progress.never_joined,
             watched_since=progress.watched_since if progress.never_joined else None,
         )
 

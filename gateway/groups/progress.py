@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gateway.groups.rules.promote import same_on_source
+from gateway.groups.rules.silences import NO_SILENCES, Silences
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules.translation import Maps
 from gateway.state.records import CarriedOffset, SourceOffset
@@ -19,8 +21,10 @@ class GroupProgress:
     had committed on the source when last read, at `known_at`; kept for a failover, which may
     not be able to ask. `gated_everywhere`: every gateway has read that the group has a gate. `lock`: held by whoever
     commits for the group. `unmirrored`: internal topics of a streams group that the link does not mirror. `arrived`: a
-    demoted group was seen to read on the source again, and no record says so yet. `never_joined`: the source knows the
-    group by its commits alone, `watched_since` when it was first seen so. `unanswered`: the last look at the group came
+    demoted group was seen to read on the source again, and no record says so yet. `seen`: the offsets there when
+    last looked at without members, asked for at `seen_asked_at` and told at `seen_at`; the same since `silent_since`,
+    and for `silences` before each change. `never_joined`: the source knows the group by its commits alone,
+    `watched_since` when it was first seen so. `unanswered`: the last look at the group came
     to nothing; whether its source is gone is the link's health to say.
     """
 
@@ -30,6 +34,9 @@ class GroupProgress:
     unmirrored: tuple[str, ...] = ()
     seen: Sequence[SourceOffset] | None = None
     seen_at: float = 0.0
+    seen_asked_at: float = 0.0
+    silent_since: float = 0.0
+    silences: Silences = NO_SILENCES
     memberless_at: float | None = None
     never_joined: bool = False
     watched_since: float | None = None
@@ -70,6 +77,24 @@ class GroupProgress:
         self.beyond = {}
         self.arrived = False
         self.known, self.known_at = offsets, at
+
+    def watched(self, seen: Sequence[SourceOffset], asked_at: float, now: float) -> None:
+        """Without members, the source held these offsets: asked for at `asked_at`, answered `now`.
+
+        A silence is as long as it was seen: from the answer that told of one commit to the last question before the
+        answer that told of the next.
+        """
+        if self.seen is None:
+            self.silent_since = now
+        elif not same_on_source(self.seen, seen):
+            self.committed(now)
+        self.seen, self.seen_at, self.seen_asked_at = seen, now, asked_at
+
+    def committed(self, now: float) -> None:
+        """The source told of a commit by nobody who is a member."""
+        if self.seen is not None:
+            self.silences = self.silences.ended(max(0.0, self.seen_asked_at - self.silent_since))
+        self.memberless_at = self.silent_since = now
 
     def remember(self, offsets: tuple[SourceOffset, ...], asked_at: float) -> None:
         """The source was asked for them at that time: an answer that takes long may be as old."""

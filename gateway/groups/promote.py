@@ -216,7 +216,7 @@ class GroupPromotions:
                     progress.read_back = {key: (value.offset, value.metadata) for key, value in held.items()}
                 else:  # a member came and left between two looks, or somebody commits without being a member
                     progress.forget_offsets()
-                    progress.memberless_at = self._clock()
+                    progress.committed(self._clock())
             case GroupStepKind.MARK_PROMOTED:
                 await self._mark_promoted(record, progress)
             case _:

@@ -132,6 +132,7 @@ class FleetGates:
             told = [_told(each, now) for each in chosen]
             joins = [[each.instance_id, each.session_timeout_s] for each in chosen]
             body = {"waiters": told, "joins": joins, "apis": [each.api for each in chosen]}
+            body["reads"] = [each.reads for each in chosen]
             with suppress(NetError):  # told again in a second
                 await self._peers.ask(self._leader(), WAITERS, body, _TELL_S)
                 self._said = bool(waiting)
@@ -183,11 +184,21 @@ class FleetGates:
         apis = [int(api) for api in body.get("apis", ())]
         said += [("", 0.0)] * (len(body["waiters"]) - len(said))  # an older gateway does not tell
         apis += [ApiKey.JOIN_GROUP] * (len(said) - len(apis))
+        reads = [bool(each) for each in body.get("reads", ())]
+        reads += [False] * (len(said) - len(reads))
         waiters = [
             Waiter(
-                str(group), Identity(str(host), str(client), str(principal)), now - float(waited_s), True, *joins, api
+                str(group),
+                Identity(str(host), str(client), str(principal)),
+                now - float(waited_s),
+                True,
+                *joins,
+                api,
+                has_read,
             )
-            for (group, host, client, principal, waited_s), joins, api in zip(body["waiters"], said, apis, strict=True)
+            for (group, host, client, principal, waited_s), joins, api, has_read in zip(
+                body["waiters"], said, apis, reads, strict=True
+            )
         ]
         self._gates.waiting_elsewhere(str(body["from"]), waiters)
         return {}
@@ -213,11 +224,11 @@ def _told(waiter: Waiter, now: float) -> list[Any]:
 
 
 def _chosen(waiting: Sequence[Waiter]) -> list[Waiter]:
-    """Of whom the leader is told: some of each group, members before others, as many as go into one message."""
+    """Of whom the leader is told: some of each group, consumers before others, as many as go into one message."""
     chosen: list[Waiter] = []
     of_group: dict[str, int] = {}
     room = _TOLD_BYTES
-    for each in sorted(waiting, key=lambda waiter: waiter.api not in JOINS):
+    for each in sorted(waiting, key=lambda waiter: (waiter.api not in JOINS, not waiter.is_consumer)):
         group, who = each.group, each.identity
         count = of_group[group] = of_group.get(group, 0) + 1
         if count > _TOLD_OF_A_GROUP:

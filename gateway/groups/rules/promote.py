@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from gateway.groups.rules.silences import NO_SILENCES, Silences
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.state.records import CarriedOffset, GroupState, SourceOffset
 
@@ -77,7 +78,8 @@ class GroupSnapshot:
     made of the offsets, and committed on the target. `read_back`: what it holds now. `requested`: an operator asked;
     `force`: even while the source group has members. `static`: instance ids of the members, when all of them are static
     ones. `memberless_at`: when the offsets on the source were last seen to change while the group had no members.
-    `watched_since`: of a group that the source knows by its commits alone, when it was first looked at; else None.
+    `silences`: how long it was silent before such a change. `by_commits_alone`: the source knows the group by its
+    commits, nobody has ever joined it; `watched_since`: when one was first looked at, else None.
     `failed`: topics with such offsets whose mirrors have FAILED.
     `demoted`: it was sent back, and nobody has come to the source since. `unmirrored`: topics that a streams group
     (KIP-1071) makes for itself, and that are not mirrored: its coordinator on the target would make them anew.
@@ -108,14 +110,17 @@ class GroupSnapshot:
     failed: frozenset[str] = frozenset()
     demoted: bool = False
     memberless_at: float | None = None
+    silences: Silences = NO_SILENCES
+    by_commits_alone: bool = False
     watched_since: float | None = None
 
 
 class GroupLimits(NamedTuple):
     """`quiet_s`: how long a source group must be without members before it is promoted by itself.
 
-    `memberless_quiet_s`: how long nobody may have committed for it without being a member. A consumer that assigns
-    its partitions itself is no member, and commits every 5 s by default (auto.commit.interval.ms).
+    `memberless_quiet_s`: how long at least nobody may have committed for it without being a member. A consumer that
+    assigns its partitions itself is no member, and commits every 5 s by default (auto.commit.interval.ms); of one that
+    was seen to commit less often it is longer (`Silences`).
     """
 
     quiet_s: float
@@ -172,17 +177,19 @@ def _without_state(topics: tuple[str, ...]) -> str:
 def _memberless(snapshot: GroupSnapshot, limits: GroupLimits) -> str:
     """A consumer that assigns its partitions itself is seen by its commits alone, and not before the next one: so a
     group without a sign of members is watched for as long before it is promoted by itself."""
+    least_s = limits.memberless_quiet_s
+    quiet_s, why = snapshot.silences.quiet_s(least_s), snapshot.silences.why(least_s)
     ago_s = _ago(snapshot.now, snapshot.memberless_at)
-    if ago_s < limits.memberless_quiet_s:
+    if ago_s < quiet_s:
         return (
             f"offsets were committed on the source {ago_s:.0f} s ago without a member: a consumer that assigns its "
-            f"partitions itself still runs there; {limits.memberless_quiet_s:g} s must pass without such a commit"
+            f"partitions itself still runs there; {quiet_s:g} s must pass without such a commit{why}"
         )
     ago_s = _ago(snapshot.now, snapshot.watched_since)
-    if ago_s < limits.memberless_quiet_s and not snapshot.requested:
+    if ago_s < quiet_s and not snapshot.requested:
         return (
             f"the source knows the group by its commits alone: a consumer that assigns its partitions itself may run "
-            f"there; watched for {ago_s:.0f} of {limits.memberless_quiet_s:g} s that must pass without a commit"
+            f"there; watched for {ago_s:.0f} of {quiet_s:g} s that must pass without a commit{why}"
         )
     return ""
 
@@ -215,9 +222,12 @@ def _may_begin(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
 def _nobody_waits(snapshot: GroupSnapshot) -> str:
     reason = "no member waits at the gate: an empty group is not a migrated one"
     if snapshot.looking:
+        since = "the group has had members"
+        if snapshot.by_commits_alone:
+            since = "tools that look at groups ask for them too: their client has neither committed nor fetched there"
         reason += (
-            f"; {snapshot.looking} request(s) for its offsets wait there, and do not count since the group has had "
-            "members: if it is a consumer that assigns its partitions itself, promote the group by hand"
+            f"; {snapshot.looking} request(s) for its offsets wait there, and do not count since {since}: if it is a "
+            "consumer that assigns its partitions itself, promote the group by hand"
         )
     return reason
 

@@ -3,8 +3,9 @@
 Behaviour: the second line behind the coordinator gate. A client that is known to belong to a group which may not
 read yet (or to none, where the policy denies that) gets empty record sets of mirror topics after max_wait, with
 the broker's true high watermarks. The broker is asked for one byte of each such partition, so that little is
-read for nothing. Everybody else's Fetch passes untouched. Without a valid lease (`fleet/rules/leases.py`) a mirror
-group may not read, whatever its record said last.
+read for nothing. Such a Fetch tells that its client is a consumer, which asks for offsets as tools do, too
+(`GroupGates.fetches`). Everybody else's Fetch passes untouched. Without a valid lease (`fleet/rules/leases.py`) a
+mirror group may not read, whatever its record said last.
 
 Version notes: v13+ names topics by id; v16+ would carry NodeEndpoints and is not advertised.
 """
@@ -62,12 +63,16 @@ class FetchHandler:
         if not gated:
             exchange.forward()
             return
-        request = exchange.request()
+        request, now = exchange.request(), self._clock()
+        names_gated = False
         for topic in request.topics or ():
             if _name(topic, exchange.api_version) in gated:
+                names_gated = True
                 for partition in topic.partitions:
                     partition.partition_max_bytes = 1
-        due = self._clock() + request.max_wait_ms / 1000
+        if names_gated or not request.topics:  # none: a session that goes on as it is (KIP-227)
+            self._gates.fetches(session.identity, now)
+        due = now + request.max_wait_ms / 1000
         body = encode_body(request, exchange.api_version)
         exchange.forward_body(body, lambda frame: self._emptied(session, exchange, frame, gated, due))
 

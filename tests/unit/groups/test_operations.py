@@ -104,7 +104,10 @@ async def test_describe(plane):
     assert told == "1 member on the source; its link is paused: lockgate link resume l"
     assert not view.members_after_promote
     plane.service.group_reports.by_commits_alone["l", "g"] = True
-    assert (await plane.service.groups.describe("l", "g")).waiting == [waiter, tool]
+    assert (await plane.service.groups.describe("l", "g")).waiting == [waiter]
+    consumer = replace(tool, api=ApiKey.OFFSET_COMMIT)
+    plane.gates.wait(consumer, lambda: None)
+    assert (await plane.service.groups.describe("l", "g")).waiting == [waiter, replace(tool, reads=True), consumer]
 
 
 async def test_list_does_not_ask_for_offsets(plane):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -75,9 +76,9 @@ async def test_not_for_who_only_asks_for_its_offsets(scene: GroupScene, api: Api
     assert (before, scene.record.state) == (GroupState.ACTIVE, GroupState.PROMOTED)
 
 
-async def test_for_a_consumer_that_asks_for_offsets_of_a_group_that_nobody_has_joined(scene: GroupScene) -> None:
+async def test_for_a_consumer_that_commits_for_a_group_that_nobody_has_joined(scene: GroupScene) -> None:
     scene.offsets.protocol_type = ""
-    scene.wait_at_the_gate(ApiKey.OFFSET_FETCH)
+    scene.wait_at_the_gate(ApiKey.OFFSET_COMMIT)
     scene.offsets.on_ask = lambda: scene.later(1.0)
     await scene.attempts(20)
     assert scene.record.state is GroupState.PROMOTED
@@ -175,6 +176,60 @@ async def test_a_group_that_nobody_has_joined_is_watched_for_commits_first(scene
         if scene.record.state is GroupState.ACTIVE and scene.now < began + 15:
             assert "the source knows the group by its commits alone" in scene.promoter.waits_for("l", "g")
     assert scene.now >= began + 15
+
+
+def commits_every(scene: GroupScene, seconds: float) -> None:
+    """Its consumer on the source, which is no member, commits as often; it is looked at every second."""
+    scene.offsets.protocol_type = ""
+    due = [scene.now + seconds]
+
+    def look() -> None:
+        scene.later(1.0)
+        if scene.now >= due[0]:
+            due[0] += seconds
+            offset, metadata = scene.offsets.source_holds[KEY]
+            scene.offsets.source_holds[KEY] = (offset + 1, metadata)
+
+    scene.offsets.on_ask = look
+
+
+async def test_a_lag_exporter_promotes_no_group_whose_consumer_commits_now_and_then(scene: GroupScene) -> None:
+    """It names partitions, as consumers do, and nobody has ever joined the group (assign + commit)."""
+    commits_every(scene, 40.0)
+    scene.wait_at_the_gate(ApiKey.OFFSET_FETCH)
+    await scene.attempts(200)
+    assert scene.record.state is GroupState.ACTIVE
+    scene.offsets.on_ask = lambda: scene.later(1.0)  # it was stopped, to be started on the source again
+    await scene.attempts(200)
+    assert scene.record.state is GroupState.ACTIVE
+    reason = scene.promoter.waits_for("l", "g")
+    assert "1 request(s) for its offsets wait there" in reason
+    assert "has neither committed nor fetched there: if it is a consumer" in reason
+    assert reason.endswith("promote the group by hand")
+
+
+@pytest.mark.parametrize("interval_s", [20.0, 60.0, 300.0])
+async def test_who_commits_seldom_must_be_silent_for_longer(scene: GroupScene, interval_s: float) -> None:
+    """One instance has moved and commits here; another one commits on the source at its checkpoints."""
+    commits_every(scene, interval_s)
+    await scene.attempts(int(3 * interval_s))  # nobody has come to the gateway yet
+    scene.wait_at_the_gate(ApiKey.OFFSET_COMMIT)
+    await scene.attempts(int(5 * interval_s))
+    assert scene.record.state is GroupState.ACTIVE
+    assert f"its last commits came up to {interval_s - 1:.0f} s apart" in scene.promoter.waits_for("l", "g")
+    commits_every(scene, math.inf)  # it was stopped
+    began = scene.now
+    while not scene.open:
+        assert scene.now < began + 2 * interval_s + 10
+        await scene.attempts(1)
+    assert scene.now >= began + interval_s
+
+
+async def test_a_dry_run_knows_how_seldom_it_commits(scene: GroupScene) -> None:
+    commits_every(scene, 60.0)
+    await scene.attempts(200)
+    plan = await scene.promoter.promote_plan("l", "g")
+    assert "its last commits came up to 59 s apart" in plan.waits_for
 
 
 async def test_who_asks_for_the_promote_of_a_group_that_nobody_has_joined_need_not_wait(scene: GroupScene) -> None:

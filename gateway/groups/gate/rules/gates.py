@@ -16,7 +16,7 @@ The proxy's handlers ask and wait here. No I/O, one event loop: a waiter is a ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import sha256
 from itertools import count
@@ -40,6 +40,9 @@ JOINS: Final = frozenset(
 """By these a member comes to its group."""
 ASKS_OFFSETS: Final = frozenset({ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT})
 """By these a consumer comes that assigns its partitions itself; so do tools that look at groups."""
+READS_S: Final = 30.0
+"""For how long a commit or Fetch tells that who asks for offsets reads: longer than a request of either waits."""
+READERS_KEPT: Final = 10_000
 
 
 class GateStatus(StrEnum):
@@ -83,15 +86,22 @@ class Waiter:
     instance_id: str = ""
     session_timeout_s: float = 0.0
     api: int = ApiKey.JOIN_GROUP
+    reads: bool = False
+
+    @property
+    def is_consumer(self) -> bool:
+        """By what it has asked for here it is one, and no tool that looks at the group."""
+        return self.api in JOINS or self.api == ApiKey.OFFSET_COMMIT or self.reads
 
 
 def members_of(waiters: Sequence[Waiter], *, by_commits_alone: bool) -> list[Waiter]:
     """Those of a group's waiters that it may be promoted for.
 
     Whoever asks for offsets may be a tool, at the very moment when the group has no member since it is restarted on the
-    source. So that counts for a group alone that its source knows `by_commits_alone`: nobody has ever joined it.
+    source; lag exporters name partitions as consumers do. So that counts alone of a client that has committed here, or
+    fetched, and for a group alone that its source knows `by_commits_alone`: nobody has ever joined it.
     """
-    return [each for each in waiters if each.api in JOINS or by_commits_alone]
+    return [each for each in waiters if each.api in JOINS or (by_commits_alone and each.is_consumer)]
 
 
 class RecordedGate(NamedTuple):
@@ -126,6 +136,7 @@ class GroupGates:
         "_known",
         "_let_in",
         "_questions",
+        "_readers",
         "_recorded",
         "_waiters",
         "on_unknown",
@@ -149,6 +160,7 @@ class GroupGates:
         self._answered: dict[str, list[Callable[[], None]]] = {}
         self._known: dict[str, list[Callable[[], None]]] = {}
         self._elsewhere: dict[str, list[Waiter]] = {}
+        self._readers: dict[tuple[Identity, str], float] = {}
         self.on_waiters: Callable[[], None] = lambda: None
 
     @property
@@ -322,6 +334,8 @@ class GroupGates:
 
     def wait(self, waiter: Waiter, release: Callable[[], None]) -> int:
         """Register a waiter; `release` is called when the gate opens. Returns the key for `leave`."""
+        if waiter.counts and waiter.api == ApiKey.OFFSET_COMMIT:
+            self._reads(waiter.identity, waiter.group, waiter.since)
         key = next(self._keys)
         self._waiters.setdefault(waiter.group, {})[key] = (waiter, release)
         self.on_waiters()
@@ -338,12 +352,34 @@ class GroupGates:
 
     def waiters(self, group: str) -> list[Waiter]:
         """Who waits at the group's gate now, at this gateway and others that have told."""
-        here = [waiter for waiter, _ in self._waiters.get(group, {}).values() if waiter.counts]
+        here = [self._seen(waiter) for waiter, _ in self._waiters.get(group, {}).values() if waiter.counts]
         return here + [waiter for found in self._elsewhere.values() for waiter in found if waiter.group == group]
 
     def waiting_here(self) -> list[Waiter]:
         """Who waits at this gateway's gates."""
-        return [waiter for entries in self._waiters.values() for waiter, _ in entries.values() if waiter.counts]
+        waiting = (waiter for entries in self._waiters.values() for waiter, _ in entries.values() if waiter.counts)
+        return [self._seen(waiter) for waiter in waiting]
+
+    def fetches(self, identity: Identity, at: float) -> None:
+        """A client that may not read yet fetches what is mirrored. `at`: the clock of `Waiter.since`.
+
+        That tells of its group, if it was seen with one: of several, it may read for any, and only look at the others.
+        """
+        groups = self._groups_of.of(identity)
+        if len(groups) == 1:
+            self._reads(identity, next(iter(groups)), at)
+
+    def _reads(self, identity: Identity, group: str, at: float) -> None:
+        self._readers.pop((identity, group), None)  # it was seen last, and is forgotten last
+        self._readers[identity, group] = at
+        if len(self._readers) > READERS_KEPT:
+            del self._readers[next(iter(self._readers))]
+
+    def _seen(self, waiter: Waiter) -> Waiter:
+        if waiter.api != ApiKey.OFFSET_FETCH:
+            return waiter
+        at = self._readers.get((waiter.identity, waiter.group))
+        return waiter if at is None or at < waiter.since - READS_S else replace(waiter, reads=True)
 
     def waiting_elsewhere(self, gateway: str, waiters: list[Waiter]) -> None:
         """Who waits at another gateway's gates now; replaces what it said before."""

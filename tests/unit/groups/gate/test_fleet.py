@@ -128,6 +128,14 @@ async def test_by_which_api_somebody_waits_is_told_and_an_older_gateway_does_not
 
     await wait_until_async(lambda: len(told()) == 100, 5.0)  # a member is among them, however many tools there are
     assert told() == [ApiKey.CONSUMER_GROUP_HEARTBEAT] + [ApiKey.OFFSET_FETCH] * 99
+    assert [waiter.reads for waiter in leader.gates.waiters("g")] == [False] * 100
+    for number in range(3):
+        follower.gates.saw(Identity("10.0.0.1", f"c{number}"), "g")
+        follower.gates.fetches(Identity("10.0.0.1", f"c{number}"), 0.0)
+    follower.gates.on_waiters()
+    await wait_until_async(
+        lambda: [w.reads for w in leader.gates.waiters("g")] == [False, *[True] * 3, *[False] * 96], 5.0
+    )
     body = {"from": "older", "waiters": [["h", "10.0.0.2", "c", "", 0.0]]}
     await leader.wires.handlers[fleet_gates.WAITERS](body)
     assert [waiter.api for waiter in leader.gates.waiters("h")] == [ApiKey.JOIN_GROUP]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
-from gateway.groups.gate.rules.gates import Identity, RecordedGate, members_of
+from gateway.groups.gate.rules.gates import READS_S, Identity, RecordedGate, members_of
 from protocol.apis import ADVERTISED, ApiKey
 from protocol.codec import decode_request, decode_response, encode_request, encode_response
 from protocol.errors import ErrorCode
@@ -182,7 +182,39 @@ async def test_a_waiter_says_by_which_api_it_waits(gated: Conversation) -> None:
     gated.says(offset_fetch({"mirrored": [0]}, "g"))
     assert [waiter.api for waiter in gates.waiters("g")] == [ApiKey.OFFSET_FETCH]
     assert members_of(gates.waiters("g"), by_commits_alone=False) == []
+    assert members_of(gates.waiters("g"), by_commits_alone=True) == []  # lag exporters name partitions, too
+
+
+async def test_who_commits_is_a_consumer(gated: Conversation) -> None:
+    gates = gated.gates
+    gated.says(simple_commit("g"))
+    assert members_of(gates.waiters("g"), by_commits_alone=False) == []
     assert len(members_of(gates.waiters("g"), by_commits_alone=True)) == 1
+    gated.loop.fire()
+    gated.client.frames()
+    gated.says(offset_fetch({"mirrored": [0]}, "g"))  # and is one by what it asks for next
+    assert len(members_of(gates.waiters("g"), by_commits_alone=True)) == 1
+
+
+@pytest.mark.parametrize(("seen_with", "counts"), [(["g"], 1), (["g", "h"], 0)])
+async def test_who_fetches_what_is_mirrored_is_a_consumer_of_its_only_group(
+    gated: Conversation, seen_with: list[str], counts: int
+) -> None:
+    """A tool that looks at many groups and fetches is of none of them, as far as is known."""
+    gates = gated.gates
+    gates.recorded({"g": RecordedGate(False, 0), "h": RecordedGate(False, 0)}, grown_at=0)
+    for group in seen_with:
+        gates.saw(ME, group)
+    gated.session.client_id = "me"
+    gated.says(fetch(11))
+    gated.session.upstream_data(fetched(11, b""))
+    gated.clock.now += READS_S - 1
+    gated.says(offset_fetch({"mirrored": [0]}, "g"))
+    assert len(members_of(gates.waiters("g"), by_commits_alone=True)) == counts
+    gated.loop.fire()
+    gated.clock.now += 2
+    gated.says(offset_fetch({"mirrored": [0]}, "g"))
+    assert members_of(gates.waiters("g"), by_commits_alone=True) == []  # that was long ago
 
 
 async def test_who_asks_for_the_offsets_of_all_topics_is_no_waiter(gated: Conversation) -> None:
