@@ -21,7 +21,13 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError, RequestTimedOut
+from gateway.kafka.connection.errors import (
+    BrokerError,
+    ClusterUnavailable,
+    NetError,
+    RequestTimedOut,
+    UnsupportedVersion,
+)
 from gateway.kafka.logs.compacted_log import produce
 from gateway.kafka.logs.log_follower import fetch_committed
 from gateway.transport.backoff import Backoff
@@ -30,7 +36,12 @@ from protocol.batch.header import iter_batches
 from protocol.batch.keyed import KeyedRecord, transactional_batch
 from protocol.batch.stamp import Stamp
 from protocol.errors import ErrorCode, error_name, is_retriable
-from protocol.messages import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
+from protocol.messages import (
+    AddPartitionsToTxnRequest,
+    DescribeTransactionsRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+)
 
 _T = TypeVar("_T")
 _LANE: Final = "transactions"
@@ -83,6 +94,7 @@ class TransactionalProducer:
         self._lost = False  # a request of this epoch was not answered
         self._unknown: _Span | None = None
         self._fenced = ""
+        self._unmapped = False  # since the coordinator has no such producer id under this transactional id
 
     async def init(self, timeout_s: float) -> None:
         """Take the transactional id over.
@@ -115,7 +127,7 @@ class TransactionalProducer:
         try:
             await self._renew(deadline)  # one that was given up, if there is one
             self._open = True
-            await self._ask("AddPartitionsToTxn", self._add_request(), _code_of_partition, deadline, cap=_ADD_CAP)
+            await self._begin(deadline)
             span = await self._produce_all(records, deadline)
             sending = partial(self._is_sent, span, still)
             await self._ask("EndTxn", self._end_request(commit=True), _code, deadline, cap=_END_CAP, sending=sending)
@@ -126,6 +138,44 @@ class TransactionalProducer:
         # A request that was sent twice may arrive a second time: it must not meet the next transaction (KIP-890).
         self._open, self._unknown = self._lost, None
         return span.last
+
+    async def _begin(self, deadline: float) -> None:
+        """The coordinator has a transaction of this producer, with the topic in it.
+
+        A transactional id that nobody uses for `transactional.id.expiration.ms` (7 days) is forgotten, which is no
+        take-over: whoever takes over makes the coordinator know it again, and is asked for (KIP-664).
+        """
+        try:
+            await self._ask("AddPartitionsToTxn", self._add_request(), _code_of_partition, deadline, cap=_ADD_CAP)
+        except Fenced:
+            if not self._unmapped or not await self._is_forgotten(deadline):
+                raise
+            self._fenced, self._unmapped = "", False
+            self._id, self._epoch = -1, -1
+            await self._init(deadline)
+            await self._ask("AddPartitionsToTxn", self._add_request(), _code_of_partition, deadline, cap=_ADD_CAP)
+
+    async def _is_forgotten(self, deadline: float) -> bool:
+        """Whether the coordinator knows nothing of the transactional id; False too where it does not tell (before Kafka
+        3.0)."""
+        request = DescribeTransactionsRequest(transactional_ids=[self._name])
+
+        async def once(timeout_s: float) -> tuple[int, bool | None]:
+            node = await self._cluster.transaction_coordinator(self._name, timeout_s)
+            connection = await self._cluster.connection(node, _LANE, timeout_s)
+            (state,) = (await connection.request(request, timeout_s=timeout_s)).transaction_states
+            if state.error_code in _MOVED:
+                self._cluster.invalidate_transaction_coordinator(self._name)
+                return state.error_code, None
+            return 0, state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+        self._fenced, kept = "", self._fenced  # to be told by the answer alone
+        try:
+            return bool(await self._again("DescribeTransactions", once, deadline))
+        except UnsupportedVersion:
+            return False
+        finally:
+            self._fenced = kept
 
     async def resolve_outcome(self, timeout_s: float) -> int:
         """Find out what became of a commit of unknown outcome: the offset of its last record; -1: there was none.
@@ -303,6 +353,7 @@ class TransactionalProducer:
         if code in _FENCED:
             self._fenced = f"{what}: {error_name(code)}"
         elif code == ErrorCode.INVALID_PRODUCER_ID_MAPPING:
+            self._unmapped = True
             self._fenced = f"{what}: {error_name(code)}: the coordinator has forgotten it, or gave it another id"
         elif not is_retriable(code):
             raise BrokerError(code, f"{what}: {error_name(code)}")
