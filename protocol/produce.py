@@ -221,15 +221,27 @@ def _set_acks(body: bytearray | memoryview, version: int, acks: int) -> None:
     INT16.pack_into(body, transactional_id_end(body, version), acks)
 
 
-@parser
 def scan_response(body: Buffer, version: int) -> list[PartitionResult]:
     """Read a Produce response body. Tagged fields (current leader, node endpoints) are left out.
 
     Raises:
         MalformedFrame: not such a response.
     """
-    if version >= _FLEXIBLE_FROM:
-        return _scan_flexible_response(body, version)
+    return scan_answer(body, version)[0]
+
+
+@parser
+def scan_answer(body: Buffer, version: int) -> tuple[list[PartitionResult], int]:
+    """As `scan_response`, and `throttle_time_ms` (KIP-219), which follows the results. Versions from 1 on.
+
+    Raises:
+        MalformedFrame: not such a response.
+    """
+    results, at = (_flexible_results if version >= _FLEXIBLE_FROM else _plain_results)(body, version)
+    return results, _INT32_AT(body, at)[0]
+
+
+def _plain_results(body: Buffer, version: int) -> tuple[list[PartitionResult], int]:
     results: list[PartitionResult] = []
     topics, at = read_array_size(body, 0)
     _check_count(topics)
@@ -240,10 +252,10 @@ def scan_response(body: Buffer, version: int) -> list[PartitionResult]:
         for _ in range(partitions):
             result, at = _scan_result(body, at, version, topic or "", flexible=False)
             results.append(result)
-    return results
+    return results, at
 
 
-def _scan_flexible_response(body: Buffer, version: int) -> list[PartitionResult]:
+def _flexible_results(body: Buffer, version: int) -> tuple[list[PartitionResult], int]:
     results: list[PartitionResult] = []
     last = len(body) - _PLAIN.size
     topics, at = read_compact_array_size(body, 0)
@@ -265,9 +277,10 @@ def _scan_flexible_response(body: Buffer, version: int) -> list[PartitionResult]
             result, at = _scan_result(body, at, version, topic or "", flexible=True)
             results.append(result)
         at = skip_tags(body, at) if body[at] else at + 1
-    return results
+    return results, at
 
 
+_INT32_AT = Struct(">i").unpack_from
 _RESULT_V3 = Struct(">ihqq")  # index, error code, base offset, log append time
 _RESULT_V5 = Struct(">ihqqq")  # and log start offset
 _RECORD_ERRORS = 8  # the version that added them

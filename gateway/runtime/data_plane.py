@@ -214,6 +214,7 @@ class DataPlane:
             auto_create_refused=stats.auto_create_refused,
             held=stats.held,
             forwarded=stats.forwarded,
+            writes_throttled_s=stats.rests.seconds,
         )
 
     def writes(self) -> Mapping[str, int]:

@@ -322,6 +322,7 @@ class Gateway:
             lost_lease_s=max(lost, default=0.0) if self._term is not None else None,
             throttled_s=self._peering.engine.throttled_s(),
             stalls={} if self.loop_watch is None else dict(self.loop_watch.by_cause),
+            append_throttled_s=self._peering.engine.append_throttled_s(),
         )
 
     def _document(self) -> Mapping[str, Any]:

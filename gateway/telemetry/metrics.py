@@ -166,6 +166,14 @@ def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
         throttled.add_metric([link], seconds)
     yield throttled
     yield from _stalls(numbers.stalls)
+    appends = family(
+        "lockgate_append_throttled_seconds_total",
+        "For how long brokers have held back the appends of this gateway's mirrors (throttle_time_ms, a quota).",
+        ["side"],
+    )
+    for side, seconds in numbers.append_throttled_s.items():
+        appends.add_metric([side], seconds)
+    yield appends
     if numbers.audit_lost is not None:
         lost = CounterMetricFamily("lockgate_audit_lines_lost", "Lines of the audit trail that are not in its topic.")
         lost.add_metric([], float(numbers.audit_lost))
@@ -459,4 +467,13 @@ def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
         "topic",
         numbers.auto_create_refused,
     )
+    throttled = family(
+        "lockgate_link_write_throttled_seconds_total",
+        "For how long brokers of the source have throttled clients' writes (throttle_time_ms, a quota), over all "
+        "connections.",
+        ["link"],
+    )
+    for link, seconds in numbers.writes_throttled_s.items():
+        throttled.add_metric([link], seconds)
+    yield throttled
     yield counted("lockgate_produce_held_total", "Produce requests held by a promote.", "topic", numbers.held)

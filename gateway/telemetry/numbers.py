@@ -47,7 +47,7 @@ class ProxyNumbers:
     wait in the gateway; `unread_connections`, `unread_times`: who is not read for that, now and so far. `throttled`:
     writes to sources beyond their principal's quota. `tokens`: by link, '' for the target. `client_errors`: link ->
     what failed -> connections to its source that could not be opened. `forwarded`: Produce
-    requests that were sent to a source.
+    requests that were sent to a source. `writes_throttled_s`: link -> for how long its source has throttled them.
     """
 
     bounds_s: Sequence[float]
@@ -65,6 +65,7 @@ class ProxyNumbers:
     auto_create_refused: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
     forwarded: int = 0
+    writes_throttled_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +197,4 @@ class FleetNumbers:
     lost_lease_s: float | None = None
     throttled_s: Mapping[str, float] = field(default_factory=dict)
     stalls: Mapping[str, Stalls] = field(default_factory=dict)
+    append_throttled_s: Mapping[str, float] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from typing import Self, cast
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import ConnectionClosed, RequestTimedOut
 from gateway.kafka.connection.pipeline import OnResponse, Pipeline
+from gateway.kafka.connection.quota_rest import QuotaRest
 from gateway.transport.event_loop_io import EventLoopIO
 from gateway.transport.inbound import InboundFrames
 from gateway.transport.sockets import connect_reason, forget_unsent, tune
@@ -36,6 +37,7 @@ class PipelinedConnection(asyncio.BufferedProtocol):
             its None.
         close_reason: why it closed; empty while open.
         in_burst: several responses have come with the one that is told of now.
+        rest: what the broker's quota asks of who sends here, who is to tell it what answers say.
     """
 
     to_broker = True
@@ -55,6 +57,7 @@ class PipelinedConnection(asyncio.BufferedProtocol):
         self._paused = False
         self._writable: list[Callable[[], None]] = []
         self._after: list[Callable[[], None]] = []
+        self.rest = QuotaRest(loop, lambda: len(self._pipeline.in_flight))
         self._collected: list[Buffer] | None = None  # leaves in one go; None: what is sent leaves at once
 
     @property
@@ -173,6 +176,7 @@ class PipelinedConnection(asyncio.BufferedProtocol):
         for on_response in self._take_waiting():
             self._call(on_response, None)
         self._resume_writers()
+        self.rest.end()
         for callback in tuple(self.on_closed):
             self._call(callback, self)
 
@@ -254,6 +258,8 @@ class PipelinedConnection(asyncio.BufferedProtocol):
             return
         oldest = self._pipeline.in_flight[0]
         due = oldest.deadline
+        if self.rest.active:  # the broker reads nothing while it throttles
+            due = max(due, self.rest.until + self._timeout_s)
         if due <= self._loop.time():
             if self._overdue == oldest.correlation_id:
                 self.close(f"no answer within {self._timeout_s:g} s")

@@ -61,6 +61,11 @@ class Destination:
             self.cluster.invalidate(runner.key[0])
         self.pump()  # what had to wait until appending was allowed again
 
+    @property
+    def throttled_s(self) -> float:
+        """For how long its brokers have throttled appends (throttle_time_ms), in all."""
+        return sum(appender.throttled_s for appender in self._appenders.values())
+
     def close(self) -> None:
         """Watch the cluster no longer."""
         self.cluster.on_view.remove(self._view_changed)

@@ -145,6 +145,11 @@ class Engine(PartlyOwned):
         """Link -> seconds for which brokers that are read, of either way, have held its fetches back."""
         return {name: sum(made.throttled_s for made in self._link_mirrors_of(name)) for name in self._links}
 
+    def append_throttled_s(self) -> Mapping[str, float]:
+        """Seconds for which brokers of the target, and of sources that are mirrored back to, have throttled appends."""
+        home = sum(source.throttled_s for _, source in self._back.values())
+        return {"target": self._target.throttled_s, "source": home}
+
     def tell_lost(self, events: MirrorEvents) -> None:
         """Tell which sources are lost now: to whoever was not told when they were."""
         for name, made in self._links.items():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kafka.cluster import Cluster, ClusterUnavailable, NetError
 from gateway.kafka.connection.connection import Connection
+from gateway.kafka.connection.quota_rest import LONGEST_S
 from gateway.kafka.rules.error_codes import SESSION_ERRORS
 from gateway.mirror.engine.fetch_session import FetchSession, Key
 from gateway.mirror.engine.read_replicas import ReadReplicas, Reads
@@ -200,11 +201,13 @@ class Fetcher:
             self._throttle.told_ms += response.throttle_ms
             if response.error_code:
                 await self._refused(response.error_code, backoff)
+                await asyncio.sleep(min(response.throttle_ms / 1000, LONGEST_S))
                 continue
             session.answered(response.session_id)
             backoff.reset()
             self._hand_out(response)
-            wait_s = self._throttle.wait_s(self._clock())
+            # A broker that throttles reads nothing meanwhile (KIP-219): a request would wait there, and time out.
+            wait_s = max(self._throttle.wait_s(self._clock()), min(response.throttle_ms / 1000, LONGEST_S))
             if wait_s:
                 await asyncio.sleep(wait_s)
 

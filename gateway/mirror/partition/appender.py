@@ -23,7 +23,7 @@ from gateway.transport.backoff import Backoff
 from gateway.transport.tasks import Tasks
 from protocol.apis import ApiKey
 from protocol.errors import MalformedFrame
-from protocol.produce import build_restamped_body, scan_response
+from protocol.produce import build_restamped_body, scan_answer
 from protocol.wire import Buffer
 
 LANE: Final = "mirror-append"
@@ -63,7 +63,11 @@ _Sent = dict[TopicPartition, tuple[AppendedPartition, int]]
 
 class Appender:
     """The append lane to one broker. `may_append`: see `fleet/rules/leases.py`; asked before each request. `clock`:
-    monotonic seconds."""
+    monotonic seconds.
+
+    Attributes:
+        throttled_s: for how long the broker has said that it throttles, in all.
+    """
 
     __slots__ = (
         "_backoff",
@@ -80,6 +84,7 @@ class Appender:
         "_tasks",
         "_timeout_ms",
         "_waits",
+        "throttled_s",
     )
 
     def __init__(
@@ -101,7 +106,8 @@ class Appender:
         self._bytes = 0  # of these
         self._last_bytes = 0  # of the last one that was sent
         self._connecting = False
-        self._waits = False  # for the connection to be writable
+        self._waits = False  # for the connection to be writable, or rested
+        self.throttled_s = 0.0
         self._backoff = Backoff(*cluster.config.reconnect_backoff_s, cluster.rng)
         self._timeout_ms = int(cluster.config.request_timeout_s * 1000 * _ANSWER_SHARE)
 
@@ -122,6 +128,9 @@ class Appender:
                 return
             if connection.write_paused:
                 self._wait_writable(connection)
+                return
+            if connection.rest.active and not connection.rest.may_send():
+                self._wait_rested(connection)
                 return
             self._send(connection)
 
@@ -183,10 +192,13 @@ class Appender:
         if body is not None:
             self._depth.answered(sent_at, self._clock(), alone=alone)
             try:
-                results = scan_response(body, version)
+                results, throttle_ms = scan_answer(body, version)
             except MalformedFrame as exc:
                 connection.close(f"a malformed Produce response: {exc}")
             else:
+                if throttle_ms or connection.rest.active:
+                    connection.rest.told(throttle_ms)
+                    self.throttled_s += throttle_ms / 1000
                 for topic, index, code, landed_at, append_time, _, message, _ in results:
                     found = sent.pop((topic, index), None)
                     if found is not None:
@@ -219,6 +231,12 @@ class Appender:
         if not self._waits:
             self._waits = True
             connection.when_writable(self._writable)
+
+    def _wait_rested(self, connection: Connection) -> None:
+        """Until the broker takes requests again: what is queued stays where its mirror can say so, and be stopped."""
+        if not self._waits:
+            self._waits = True
+            connection.rest.when_may_send(self._writable)
 
     def _writable(self) -> None:
         self._waits = False

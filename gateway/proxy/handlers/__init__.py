@@ -76,6 +76,13 @@ def install(
     after_cutover = AfterCutover(
         routing=routing, target=target, sources=sources, clock=sessions.clock, spawn=sessions.spawn
     )
+    rests = sessions.stats.rests
+
+    def throttled(topic: str) -> str:
+        route = routing.current.topics.get(topic)
+        return "" if route is None else rests.why(route.link)
+
+    forwarder.throttled = throttled
     writes = SourceWrites(
         unanswered=after_cutover.unanswered,
         forwarder=forwarder,
@@ -87,6 +94,7 @@ def install(
         lease_valid=sessions.lease_valid,
         clock=sessions.clock,
         quotas=sessions.quotas,
+        rests=rests,
         loop=sessions.loop,
     )
     adding = TransactionAdding(

@@ -11,6 +11,8 @@ Behaviour:
 * after a cutover, to the target or home, a retry of a batch the mirror has already copied is answered with its old
 offset
 * a producer id goes on as the one it has in the topic's failback epoch (`state/producer_ids.py`)
+* a source that throttles a connection (KIP-219) is sent nothing on it meanwhile: what waits, waits here, where a write
+  pause need not wait for it; the client is told for how long
 * while a topic is mirrored back to the source, what goes to the target is counted until it is answered
 * only who may WRITE the topic on the target is forwarded (asked on the client's own connection)
 * without a valid lease (`fleet/rules/leases.py`) nothing is forwarded of a topic that is or was mirrored, nor its
@@ -25,13 +27,14 @@ topics by id: neither is advertised. What a source reports as an error is rebuil
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from math import ceil
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.kafka.connection.connection import Connection
 from gateway.proxy.produce.after_cutover import AfterCutover
 from gateway.proxy.produce.authorization import may_write
 from gateway.proxy.produce.forwarded_as_is import LANES, ForwardsAsIs
-from gateway.proxy.produce.forwarded_produce import ForwardedProduce, SourceWrites
+from gateway.proxy.produce.forwarded_produce import ForwardedProduce, SourceWrites, tell_throttled
 from gateway.proxy.produce.produce_plan import ProducePlan, batches_of, plan_produce
 from gateway.proxy.produce.source_waits import await_source, find_connection, find_leader
 from gateway.proxy.rules.leader_order import Leader
@@ -49,6 +52,7 @@ from protocol.produce import Part, PartitionResult, ProduceRequestView, scan_req
 
 HOLD_S = 8.0
 ANSWERS_S = 2.0
+THROTTLED = "the source throttles writes: beyond the produce quota of the link's principal there"
 NO_ANSWER = "the broker that led on the source before does not answer: the outcome of a produce is unknown"
 OUT_OF_ORDER = "a batch of this producer from before the cutover has not come yet"
 
@@ -202,6 +206,9 @@ class ProduceHandler:
             if connection is None:
                 self._connect(session, exchange, view, plan, key, lane)
                 return
+            if connection.rest.active and not connection.rest.may_send():
+                self._rest(session, exchange, view, connection)
+                return
             connections[key] = connection
         self._stats.forwarded += bool(connections)
         ForwardedProduce(self._writes, session, exchange, view, plan).send(connections, refused)
@@ -282,6 +289,23 @@ class ProduceHandler:
             register,
             ready=lambda: self.handle(session, exchange),
             too_late=lambda: self._refuse(session, exchange, view, parts, code, f"{topic} is being promoted"),
+        )
+
+    def _rest(self, session: Session, exchange: Exchange, view: ProduceRequestView, connection: Connection) -> None:
+        """Until the source takes writes on the connection again."""
+
+        def too_late() -> None:
+            left_ms = ceil(connection.rest.left_s * 1000)
+            if left_ms and view.acks != 0:
+                tell_throttled(exchange, left_ms)
+            self._refuse(session, exchange, view, view.parts, ErrorCode.NOT_ENOUGH_REPLICAS, THROTTLED)
+
+        hold(
+            session,
+            min(HOLD_S, 0.8 * view.timeout_ms / 1000),
+            connection.rest.when_may_send,
+            ready=lambda: self.handle(session, exchange),
+            too_late=too_late,
         )
 
     def _await_answers(self, session: Session, exchange: Exchange) -> None:

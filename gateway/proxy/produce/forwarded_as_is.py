@@ -32,7 +32,7 @@ from gateway.proxy.session.session import Session
 from gateway.proxy.session.stats import ProxyStats
 from gateway.state.ack import Ack
 from protocol.apis import ApiKey
-from protocol.produce import Part, ProduceRequestView, scan_response
+from protocol.produce import Part, ProduceRequestView, scan_answer
 
 LANES: Final = tuple(f"produce-{index}" for index in range(8))
 """Connections per source broker; a client keeps to one, so that its requests stay in order."""
@@ -75,7 +75,7 @@ class ForwardsAsIs:
         ):
             return False
         connection = source.cached_for(session.principal, leader, LANES[session.id % len(LANES)])
-        if connection is None or connection.version(_PRODUCE) < exchange.api_version:
+        if connection is None or connection.rest.active or connection.version(_PRODUCE) < exchange.api_version:
             return False
         if writes.quotas.is_limited:
             size = sum(part.end - part.start for part in parts)
@@ -131,11 +131,13 @@ class _Write:
         if body is None or route.ack is _BOTH or not writes.lease_valid():
             self._answered(body)
             return
-        results = scan_response(body, exchange.api_version)
+        results, throttle_ms = scan_answer(body, exchange.api_version)
         for result in results:
             if result.error_code:
                 self._answered(body)
                 return
+        if throttle_ms or self._connection.rest.active:
+            writes.rests.told(route.link, self._connection, throttle_ms)
         if self._connection.in_burst:
             self._session.context.wires.collect_until(self._connection.after_responses)
         topic, request = route.mirror_topic, self._body
@@ -153,7 +155,10 @@ class _Write:
         """The long way back."""
         exchange, route, parts = self._exchange, self._route, self._view.parts
         plan = ProducePlan(source={self._leader: list(parts)}, routes={route.mirror_topic: route})
-        write = SourceWrite(self._leader, exchange.api_version, parts, (route.mirror_topic,), self._sent, as_is=True)
+        topics = (route.mirror_topic,)
+        write = SourceWrite(
+            self._leader, exchange.api_version, parts, topics, self._sent, as_is=True, connection=self._connection
+        )
         if body is not None and self._connection.in_burst:
             self._session.context.wires.collect_until(self._connection.after_responses)
         ForwardedProduce(self._writes, self._session, exchange, self._view, plan).answered(write, body)

@@ -24,6 +24,7 @@ from gateway.proxy.produce.produce_plan import ProducePlan, batches_of, record_c
 from gateway.proxy.rules.write_quotas import WriteQuotas
 from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import LEASE_OVER, Session
+from gateway.proxy.session.source_rests import SourceRests
 from gateway.proxy.transactions.transactions import Transactions
 from gateway.state.ack import Ack
 from gateway.state.producer_ids import in_failback_epoch, is_gateway_issued
@@ -38,6 +39,7 @@ from protocol.produce import (
     ProduceRequestView,
     build_request_body,
     build_response_body,
+    scan_answer,
     scan_response,
     set_acks,
 )
@@ -59,8 +61,8 @@ class SourceWrites:
     `sources`: by link. `on_forwarded`: (mirror topic, partition, base offset, records) committed by the source.
     `may_write`, `lease_valid`: may a write be sent, its answer be passed on now? See `fleet/rules/leases.py`; a write
     leaves only if it still may. `clock`: monotonic seconds.
-    `quotas`: of writes to sources. `unanswered`: told of what was under way when its connection broke, or
-    that a failover has left behind: it comes again.
+    `quotas`: of writes to sources. `rests`: what the sources' own quotas ask for. `unanswered`: told of what was under
+    way when its connection broke, or that a failover has left behind: it comes again.
     """
 
     forwarder: Forwarder
@@ -72,6 +74,7 @@ class SourceWrites:
     lease_valid: Callable[[], bool]
     clock: Callable[[], float]
     quotas: WriteQuotas
+    rests: SourceRests
     unanswered: Callable[[Buffer, Sequence[Part]], None]
     loop: asyncio.AbstractEventLoop
 
@@ -85,6 +88,7 @@ class SourceWrite(NamedTuple):
     topics: Sequence[str]
     sent: int
     as_is: bool
+    connection: Connection
 
 
 def count_against_quota(writes: SourceWrites, session: Session, exchange: Exchange, size: int, acks: int) -> None:
@@ -94,8 +98,17 @@ def count_against_quota(writes: SourceWrites, session: Session, exchange: Exchan
         return
     session.throttle(seconds)
     if acks != 0:
-        told_ms = ceil(seconds * 1000)
-        exchange.edit = lambda response: with_produce_throttle(exchange.api_version, response, told_ms)
+        tell_throttled(exchange, ceil(seconds * 1000))
+
+
+def tell_throttled(exchange: Exchange, throttle_ms: int) -> None:
+    """Have the client's answer say that it is throttled for at least so long, as a broker's would."""
+    before, version = exchange.edit, exchange.api_version
+
+    def edited(response: Buffer) -> Buffer:
+        return with_produce_throttle(version, response if before is None else before(response), throttle_ms)
+
+    exchange.edit = edited
 
 
 class ForwardedProduce:
@@ -158,7 +171,7 @@ class ForwardedProduce:
             pieces = self._build(version, parts, source_names=True)
         self._writes.forwarder.begin(topics)
         produced = self._produce_of_transaction()
-        write = SourceWrite(key, version, parts, topics, self._session.order.sent(key, parts), as_is)
+        write = SourceWrite(key, version, parts, topics, self._session.order.sent(key, parts), as_is, connection)
 
         def answered(body: memoryview | None) -> None:
             if body is not None and connection.in_burst:
@@ -184,8 +197,10 @@ class ForwardedProduce:
         self._session.order.ended(write.sent)
 
     def _take_results(self, write: SourceWrite, body: memoryview) -> None:
-        results = scan_response(body, write.version)
+        results, throttle_ms = scan_answer(body, write.version)
         clean = True
+        if throttle_ms or write.connection.rest.active:
+            self._throttled(write, throttle_ms)
         writes, parts = self._writes, write.parts
         names = {self._plan.routes[part.topic].source_topic: part.topic for part in parts}
         counts = {(part.topic, part.partition): record_count(self._body, part.start, part.end) for part in parts}
@@ -210,6 +225,12 @@ class ForwardedProduce:
             self._exchange.reply(body)
         else:
             self._part_done()
+
+    def _throttled(self, write: SourceWrite, throttle_ms: int) -> None:
+        """The client is to be quiet for as long, as if the source had answered it by itself."""
+        self._writes.rests.told(write.leader[0], write.connection, throttle_ms)
+        if throttle_ms > 0 and self._view.acks != 0:
+            tell_throttled(self._exchange, throttle_ms)
 
     def _refused(self, parts: Sequence[Part], topic: str, partition: int) -> None:
         session = self._session

@@ -33,6 +33,7 @@ class Forwarder:
         self._drained: dict[str, list[asyncio.Future[None]]] = {}
         self.transactions: TransactionPauses | None = None
         self.drop: Callable[[str], None] = lambda _topic: None  # the connections on which a topic's writes wait
+        self.throttled: Callable[[str], str] = lambda _topic: ""  # why its source lets writes in flight wait
         self.stalls_seen: Callable[[str, int], Sequence[Stall]] = lambda _topic, _epoch: ()
 
     def begin(self, topics: Iterable[str]) -> None:
@@ -114,4 +115,6 @@ class Forwarder:
 
     def blocked_by(self, topic: str) -> str:
         """See `InFlight`."""
-        return "" if self.transactions is None or self.in_flight(topic) else self.transactions.blocked_by(topic)
+        if self.in_flight(topic):
+            return self.throttled(topic)
+        return "" if self.transactions is None else self.transactions.blocked_by(topic)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gateway.proxy.rules.stalls import StallsSeen
 from gateway.proxy.session.exchange import Exchange
+from gateway.proxy.session.source_rests import SourceRests
 from protocol.apis import ApiKey
 
 BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -41,6 +42,7 @@ class ProxyStats:
         "forwarded",
         "held",
         "last_unanswered",
+        "rests",
         "stalls",
     )
 
@@ -56,6 +58,7 @@ class ProxyStats:
         self.held: dict[str, int] = {}  # produce requests held by a write pause, by topic
         self.forwarded = 0  # produce requests that were sent to a source
         self.stalls = StallsSeen(clock)
+        self.rests = SourceRests(clock)
 
     def began(self, api_key: int, size: int) -> None:
         """A request of `size` bytes was taken."""

@@ -207,7 +207,7 @@ def _proxy() -> ProxyNumbers:
     return ProxyNumbers(
         bounds_s=(1.0,), apis=[api], refused=one, closed=one, auto_create_refused=one, held=one,
         tokens={"": TokenNumbers(owners=1, made=1, refused=0)},
-        client_errors={"l": {"connection": 1}},
+        client_errors={"l": {"connection": 1}}, writes_throttled_s={"l": 0.0},
     )  # fmt: skip
 
 
@@ -221,6 +221,7 @@ def _fleet() -> FleetNumbers:
         lost_lease_s=0.0,
         throttled_s={"l": 0.0},
         stalls={"state": Stalls(1, 0.1, 0.1)},
+        append_throttled_s={"target": 0.0},
     )
 
 

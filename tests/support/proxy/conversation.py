@@ -13,6 +13,7 @@ import pytest
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import GroupGates
+from gateway.kafka.connection.quota_rest import QuotaRest
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.proxy.handlers import install
 from gateway.proxy.produce.counted_writes import CountedWrites
@@ -119,6 +120,34 @@ class SourceTopics:
         return {topic: self.unmirrored[topic] for topic in topics if topic in self.unmirrored}
 
 
+class LaneClock:
+    """The loop of a connection, as far as its rests need one: time passes when told to."""
+
+    def __init__(self) -> None:
+        self.now = 50.0
+        self._timers: list[tuple[float, Any, Timer]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Any) -> Any:
+        timer = Timer(when, callback, ())
+        self._timers.append((when, callback, timer))
+        return timer
+
+    def call_soon(self, callback: Any) -> None:
+        self.call_at(self.now, callback)
+
+    def passes(self, seconds: float) -> None:
+        """And what is due is called, also what becomes due by that."""
+        self.now += seconds
+        while due := [each for each in self._timers if each[0] <= self.now]:
+            self._timers = [each for each in self._timers if each[0] > self.now]
+            for _, callback, timer in due:
+                if not timer.was_cancelled:
+                    callback()
+
+
 class SourceConnection:
     """What was sent to a source broker, and the callbacks that wait for its answers."""
 
@@ -128,6 +157,8 @@ class SourceConnection:
         self.write_paused = False
         self.after: list[Any] = []
         self.in_burst = False
+        self.loop = LaneClock()
+        self.rest = QuotaRest(cast("Any", self.loop), lambda: len(self.waiting))
 
     def version(self, key: int, cap: int | None = None) -> int:
         return 11

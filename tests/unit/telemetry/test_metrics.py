@@ -155,6 +155,7 @@ def test_proxy():
         closed={"idle": 2},
         auto_create_refused={"forgotten": 1},
         held={"orders": 5},
+        writes_throttled_s={"west": 1.5},
     )
 
     found = samples(metrics)
@@ -171,6 +172,7 @@ def test_proxy():
     assert found[key("lockgate_connections_refused_total", limit="rate")] == 3
     assert found[key("lockgate_waiters_not_counted_total")] == 6
     assert found[key("lockgate_forwarded_writes_throttled_total")] == 8
+    assert found[key("lockgate_link_write_throttled_seconds_total", link="west")] == 1.5
     assert found[key("lockgate_held_request_bytes")] == 1_000
     assert found[key("lockgate_client_connections_unread")] == 2
     assert found[key("lockgate_client_connections_unread_total")] == 9
@@ -368,10 +370,16 @@ def test_who_has_not_moved_and_who_waits():
 def test_what_brokers_hold_back_and_what_is_waited_for():
     metrics = Metrics()
     metrics.fleet = lambda: FleetNumbers(
-        leads=True, lease_left_s=1.0, mirrored=1, lost_lease_s=540.0, throttled_s={"l": 2.5}
+        leads=True,
+        lease_left_s=1.0,
+        mirrored=1,
+        lost_lease_s=540.0,
+        throttled_s={"l": 2.5},
+        append_throttled_s={"target": 3.5},
     )
     found = samples(metrics)
     assert found[key("lockgate_link_fetch_throttled_seconds_total", link="l")] == 2.5
+    assert found[key("lockgate_append_throttled_seconds_total", side="target")] == 3.5
     assert found[key("lockgate_fleet_lost_lease_seconds")] == 540
 
 

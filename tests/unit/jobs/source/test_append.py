@@ -47,6 +47,7 @@ class Target:
     """A cluster with one broker, which answers each request a turn of the loop after the one before."""
 
     write_paused = False
+    rest = SimpleNamespace(active=False)
     close_reason = ""
 
     def __init__(self) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from gateway.kafka.connection.errors import ClusterUnavailable, ConnectionClosed
+from gateway.kafka.connection.quota_rest import QuotaRest
 from gateway.mirror.partition.appender import LANE, MAX_IN_FLIGHT, Appender
 from gateway.mirror.partition.rules.append_window import Append
 from gateway.transport.tasks import Tasks
 from protocol.errors import ErrorCode
 from protocol.produce import PartitionResult, build_response_body, scan_request
+from tests.support.proxy.conversation import LaneClock
 from tests.support.waiting import wait_until_async
 
 VERSION = 9
@@ -52,6 +54,8 @@ class Connection:
     def __init__(self) -> None:
         self.write_paused = False
         self.close_reason = ""
+        self.lane_clock = LaneClock()
+        self.rest = QuotaRest(cast("Any", self.lane_clock), lambda: len(self.waiting))
         self.bodies: list[bytes] = []
         self.waiting: deque[Callable[[memoryview | None], None]] = deque()
         self._writable: list[Callable[[], None]] = []
@@ -248,3 +252,25 @@ async def test_a_broker_out_of_reach_is_told_and_tried_again(target: Target, tas
     assert partition.told == [("unreachable", "connection refused")] * 2
     assert target.lanes == [(NODE, LANE)] * 3
     assert target.invalidated == ["t", "t"]  # another broker may lead by now
+
+
+async def test_a_broker_that_throttles_is_sent_nothing_meanwhile(target: Target, tasks: Tasks) -> None:
+    """It would read nothing: what is queued stays in the mirror, which can be stopped and asked."""
+    partition = Partition(0, b"a", b"b", b"c")
+    assert target.open is not None
+    connection = target.open
+    appender = lane(target, tasks, partition)
+    appender.pump()
+    connection.lane_clock.passes(1)
+    sent = len(connection.bodies)
+    while connection.waiting:
+        answer = build_response_body(VERSION, [PartitionResult("t", 0, 0, len(partition.told))], throttle_ms=2_000)
+        connection.waiting.popleft()(memoryview(answer))
+    partition.left.append(Append(3, b"d"))
+    appender.ready(partition)
+    appender.pump()
+    assert len(connection.bodies) == sent
+    assert partition.left
+    connection.lane_clock.passes(2)
+    assert len(connection.bodies) == sent + 1
+    assert appender.throttled_s == 2.0 * sent

@@ -75,6 +75,7 @@ class Connection:
     """To a broker that is `away_s` of round trip away."""
 
     write_paused = False
+    rest = SimpleNamespace(active=False)
 
     def __init__(self, time: Time, away_s: float) -> None:
         self.time = time
