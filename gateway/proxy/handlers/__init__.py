@@ -14,6 +14,7 @@ from gateway.proxy.handlers.create_topics import CreateTopicsHandler
 from gateway.proxy.handlers.describe_cluster import DescribeClusterHandler
 from gateway.proxy.handlers.fetch import FetchHandler
 from gateway.proxy.handlers.find_coordinator import FindCoordinatorHandler
+from gateway.proxy.handlers.group_deletes import DeleteGroupsHandler, OffsetDeleteHandler
 from gateway.proxy.handlers.heartbeat import HeartbeatHandler
 from gateway.proxy.handlers.join_group import JoinGroupHandler
 from gateway.proxy.handlers.list_offsets import ListOffsetsHandler
@@ -159,6 +160,8 @@ def install(
         ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(
             adding=adding, groups=groups, transactions=transactions, routing=routing, clock=sessions.clock
         ),
+        ApiKey.DELETE_GROUPS: DeleteGroupsHandler(gates=gates),
+        ApiKey.OFFSET_DELETE: OffsetDeleteHandler(gates=gates),
         ApiKey.END_TXN: EndTxnHandler(routing=routing, transactions=transactions),
         ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(routing=routing, transactions=transactions, groups=groups),
         ApiKey.ALTER_CONFIGS: guard,

@@ -3,7 +3,7 @@
 Behaviour: the gate of groups of the new protocol. Held at most 3 s (librdkafka's own timeout for it is 5 s), then
 COORDINATOR_LOAD_IN_PROGRESS, on which every client backs off and asks again. A member that joined while its group's
 gate was open, and whose gate is closed now, is told UNKNOWN_MEMBER_ID at once, as by Heartbeat: it gives its partitions
-up, and joins again.
+up, and joins again. One that leaves passes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gateway.groups.gate.rules.gates import GroupGates
-from gateway.proxy.handlers.gating import has_to_leave, pass_or_hold
+from gateway.proxy.handlers.gating import has_to_leave, leaves, pass_or_hold
 from protocol.apis import ApiKey
 from protocol.codec import consumer_group_heartbeat_error
 from protocol.errors import ErrorCode, MalformedFrame
@@ -51,6 +51,9 @@ class ConsumerGroupHeartbeatHandler:
 
         if has_to_leave(self._gates, session, exchange, group):
             self._refuse(exchange, int(ErrorCode.UNKNOWN_MEMBER_ID))
+            return
+        if leaves(self._gates, session, exchange, group):
+            exchange.forward()
             return
         pass_or_hold(self._gates, session, exchange, [group], HOLD_S, refuse, joins=joins)
 

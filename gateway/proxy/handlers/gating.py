@@ -3,8 +3,8 @@
 Where the target authenticates its clients, it is asked first whether this one may do with a closed or unknown group
 what its request needs; who may not is answered as the target would, and nobody is asked about the group for it.
 
-The gate of a mirror group is under the gateway's lease, as writes are: without a valid one its record may be an old one
-(`fleet/rules/leases.py`), and its requests are held as those of a closed gate are.
+A gate is under the gateway's lease, as writes are: without a valid one a group's record may be an old one, and a group
+without one may have got it (`fleet/rules/leases.py`). So requests are held as those of a closed gate are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from gateway.groups.gate.rules.gates import ASKS_OFFSETS, JOINS, GateStatus, GroupGates, Waiter, named
 from gateway.proxy.handlers.group_rights import Right, group_rights
+from gateway.proxy.session.session import LEASE_OVER
 from protocol.errors import ErrorCode, MalformedFrame
+from protocol.framing import framed
 
 if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
@@ -29,11 +31,11 @@ Joins = Callable[[], tuple[str, float]]
 
 def passes(gates: GroupGates, session: Session, group: str) -> bool:
     """Whether a request of the group goes on now; nobody is asked about an unknown one."""
-    return gates.known_status(group) is GateStatus.OPEN and _leased(gates, session, group)
+    return gates.known_status(group) is GateStatus.OPEN and _leased(gates, session)
 
 
-def _leased(gates: GroupGates, session: Session, group: str) -> bool:
-    return not gates.has_record(group) or session.context.lease_valid()
+def _leased(gates: GroupGates, session: Session) -> bool:
+    return not gates.enabled or session.context.lease_valid()
 
 
 def has_to_leave(gates: GroupGates, session: Session, exchange: Exchange, group: str) -> bool:
@@ -51,6 +53,42 @@ def has_to_leave(gates: GroupGates, session: Session, exchange: Exchange, group:
     if joined:
         gates.saw(session.identity, group)
     return joined
+
+
+def leaves(gates: GroupGates, session: Session, exchange: Exchange, group: str) -> bool:
+    """Whether a heartbeat that would be held is a member's last one (its epoch is -1, of a static member -2).
+
+    It passes any gate, since it reads nothing: a member that the target is not told of stays until its session ends.
+    """
+    if passes(gates, session, group):
+        return False
+    try:
+        is_last: bool = exchange.request().member_epoch < 0
+    except MalformedFrame:  # the target says so, once it is let on
+        return False
+    return is_last
+
+
+def forward_counted(gates: GroupGates, session: Session, exchange: Exchange, groups: Sequence[str]) -> None:
+    """Forward what changes the offsets of these groups on the target: under way until it is answered, which a demote
+    waits for. An answer that comes without a valid lease is passed to nobody."""
+    for group in groups:
+        gates.commit_begins(group)
+
+    def ends() -> None:
+        for group in groups:
+            gates.commit_ends(group)
+
+    def answered(frame: memoryview) -> bytes | None:
+        if not session.context.lease_valid():
+            session.close(LEASE_OVER)
+            return None
+        session.on_close.remove(ends)
+        ends()
+        return framed(frame)
+
+    session.on_close.append(ends)
+    exchange.forward(answered)
 
 
 def pass_or_hold(
@@ -152,9 +190,7 @@ class _Hold:
     def _not_open(self) -> set[str]:
         gates, session = self._gates, self._session
         return {
-            group
-            for group in self._groups
-            if gates.status(group) is not GateStatus.OPEN or not _leased(gates, session, group)
+            group for group in self._groups if gates.status(group) is not GateStatus.OPEN or not _leased(gates, session)
         }
 
     def _opened(self, group: str) -> None:

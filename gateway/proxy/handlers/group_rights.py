@@ -29,7 +29,11 @@ class Right(IntFlag):
 
     NONE = 0
     READ = 1 << 3
+    DELETE = 1 << 6
     DESCRIBE = 1 << 8
+
+
+_ALL = Right.READ | Right.DELETE | Right.DESCRIBE
 
 
 def group_rights(session: Session, groups: Sequence[str], then: Callable[[Mapping[str, Right | int]], None]) -> None:
@@ -51,9 +55,7 @@ def group_rights(session: Session, groups: Sequence[str], then: Callable[[Mappin
         if len(known) + len(missing) > _KEPT:
             known.clear()
         for group in decode_response(_KEY, _VERSION, frame[at:]).groups:
-            found[group.group_id] = group.error_code or Right(
-                group.authorized_operations & (Right.READ | Right.DESCRIBE)
-            )
+            found[group.group_id] = group.error_code or Right(group.authorized_operations & _ALL)
             if not group.error_code:
                 known[group.group_id] = (session.context.clock(), int(found[group.group_id]))
         session.again(lambda: then(found))

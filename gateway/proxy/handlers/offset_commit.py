@@ -13,12 +13,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gateway.groups.gate.rules.gates import GroupGates
-from gateway.proxy.handlers.gating import pass_or_hold
-from gateway.proxy.session.session import LEASE_OVER
+from gateway.proxy.handlers.gating import forward_counted, pass_or_hold
 from protocol.apis import ApiKey
 from protocol.codec import encode_response
 from protocol.errors import ErrorCode
-from protocol.framing import framed
 from protocol.messages import OffsetCommitResponse
 
 if TYPE_CHECKING:
@@ -54,26 +52,10 @@ class OffsetCommitHandler:
         )
 
     def _forward(self, session: Session, exchange: Exchange, group: str, refuse: Callable[[], None]) -> None:
-        lease_valid = self._lease_valid
-        if not lease_valid():
+        if self._lease_valid():
+            forward_counted(self._gates, session, exchange, [group])
+        else:
             refuse()
-            return
-        gates = self._gates
-        gates.commit_begins(group)
-
-        def lost() -> None:
-            gates.commit_ends(group)
-
-        def answered(frame: memoryview) -> bytes | None:
-            if not lease_valid():
-                session.close(LEASE_OVER)
-                return None
-            session.on_close.remove(lost)
-            gates.commit_ends(group)
-            return framed(frame)
-
-        session.on_close.append(lost)
-        exchange.forward(answered)
 
     def _refuse(self, exchange: Exchange, request: Any, code: int) -> None:
         topic_kind = OffsetCommitResponse.OffsetCommitResponseTopic

@@ -5,7 +5,7 @@ Behaviour: the gate of share groups. A member's heartbeat is held at most 3 s, t
 COORDINATOR_LOAD_IN_PROGRESS, on which every client backs off and asks again: as ConsumerGroupHeartbeat.
 
 So is a member of a streams group (KIP-1071). One that had joined, and whose gate is closed now, is told
-UNKNOWN_MEMBER_ID at once, and joins again.
+UNKNOWN_MEMBER_ID at once, and joins again. One that leaves passes, in either kind of group.
 
 Brokers do not ask the group's coordinator whether who fetches for a share group is a member of it, so ShareFetch is
 gated by itself: without an open gate it is answered with SHARE_SESSION_NOT_FOUND, and nothing is delivered. What was
@@ -24,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.gate.rules.gates import JOINS, GroupGates
 from gateway.proxy.handlers.consumer_group_heartbeat import HOLD_S
-from gateway.proxy.handlers.gating import has_to_leave, pass_or_hold
+from gateway.proxy.handlers.gating import has_to_leave, leaves, pass_or_hold
 from gateway.proxy.session.addresses import Advertised, as_seen_by
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body, encode_response
@@ -61,11 +61,13 @@ class GatedGroupHandler:
         return self._gates.enabled
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        if self._key is ApiKey.STREAMS_GROUP_HEARTBEAT:
-            group = _group(exchange)
-            if has_to_leave(self._gates, session, exchange, group):
-                _answer(exchange, self._key, int(ErrorCode.UNKNOWN_MEMBER_ID))
-                return
+        group = _group(exchange)
+        if self._key is ApiKey.STREAMS_GROUP_HEARTBEAT and has_to_leave(self._gates, session, exchange, group):
+            _answer(exchange, self._key, int(ErrorCode.UNKNOWN_MEMBER_ID))
+            return
+        if self._key in JOINS and leaves(self._gates, session, exchange, group):
+            exchange.forward()
+            return
         hold(self._gates, session, exchange, self._key, _WAIT, exchange.forward)
 
 

@@ -25,6 +25,7 @@ from protocol.messages import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
+from tests.support.control.gates import gate
 from tests.support.proxy.login import READ
 from tests.unit.proxy.handlers.test_produce import route
 from tests.unit.proxy.transactions.test_transactions import CLIENT, SOURCE, Lab
@@ -178,6 +179,8 @@ async def test_what_was_said_of_one_name_is_not_said_of_another(plain: Talk) -> 
 
 
 async def test_offsets_need_read_on_the_group_and_on_each_topic(plain: Talk) -> None:
+    plain.talk.gates.enabled = True
+    gate(plain.talk.gates, "mine", is_open=False)  # it is on the source, as its transaction is
     plain.offsets("mine", "a", "b")
     await plain.target_says(ApiKey.ADD_OFFSETS_TO_TXN, int(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
     asked = await plain.target_says(ApiKey.METADATA, a=READ, b=1 << 4)

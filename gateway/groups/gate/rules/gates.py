@@ -204,10 +204,6 @@ class GroupGates:
             return False
         return record.promoting or (record.promoted and self._verdict(group) is not GateStatus.OPEN)
 
-    def has_record(self, group: str) -> bool:
-        """It is a mirror group: whether it may read is for the fleet to say, and may change at any time."""
-        return self._enabled and group in self._recorded
-
     def link_of(self, group: str) -> str:
         """The link whose mirror group it is; '' of one without a record."""
         record = self._recorded.get(group)
@@ -430,14 +426,12 @@ class GroupGates:
 
         A client is let through when one of its groups is open; without any group the policy decides. A group that
         was only heard of (FindCoordinator, then assigned partitions) makes its first request here. Without a valid
-        lease (`fleet/rules/leases.py`) no mirror group's is: it may have been demoted behind this gateway's back.
+        lease (`fleet/rules/leases.py`) none is: it may have been demoted behind this gateway's back, or one of its
+        topics been mirrored.
         """
         if not self.enabled:
             return False
         groups = self._groups_of.of(identity)
         if not groups:
             return not groupless_allowed
-        return not any(
-            self.status(group) is GateStatus.OPEN and (group not in self._recorded or lease_valid())
-            for group in tuple(groups)
-        )
+        return not (any(self.status(group) is GateStatus.OPEN for group in tuple(groups)) and lease_valid())

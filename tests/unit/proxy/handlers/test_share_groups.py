@@ -97,6 +97,17 @@ async def test_a_closed_gate_holds_and_refuses(gated: Conversation, key: ApiKey,
     assert not gated.broker.frames()
 
 
+@pytest.mark.parametrize("key", [ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT])
+async def test_a_member_that_leaves_passes(gated: Conversation, key: ApiKey) -> None:
+    version = versions(key)[-1]
+    last = request(key)
+    last.member_epoch = -1
+    data = encode_request(last, version, 7, "me")
+    gated.says(data)
+    assert gated.broker.take() == data
+    assert gated.gates.waiters("g") == []
+
+
 @pytest.mark.parametrize("version", versions(ApiKey.STREAMS_GROUP_HEARTBEAT))
 async def test_a_streams_member_that_had_joined_is_told_to_give_up(gated: Conversation, version: int) -> None:
     key = ApiKey.STREAMS_GROUP_HEARTBEAT

@@ -1,0 +1,106 @@
+"""DeleteGroups: v0-2, and OffsetDelete: v0.
+
+Behaviour: what is deleted of a group whose offsets are still the source's is not the group's: the target has of it
+what offset sync or a promote has committed there. A deletion amid a promote would have it begin by auto.offset.reset.
+So both are held while the group may not read, 3 s at most, then refused with NON_EMPTY_GROUP, as a broker refuses them
+for a group with members: those wait at the gate, or are on the source. Of a group that nobody knows yet, and without a
+valid lease (`fleet/rules/leases.py`), it is COORDINATOR_LOAD_IN_PROGRESS, after which clients ask again. Who may not
+delete the group is told so, as by the target. Other groups of a DeleteGroups are the target's to delete.
+
+What has passed is counted as commits are: a demote waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gateway.groups.gate.rules.gates import GateStatus, GroupGates
+from gateway.proxy.handlers.gating import forward_counted, pass_or_hold, passes
+from gateway.proxy.handlers.group_rights import Right
+from gateway.proxy.handlers.partly_refused import answer_refused, serve_rest
+from gateway.proxy.rules.refusals import Refusal, taken
+from protocol.errors import ErrorCode
+from protocol.messages import DeleteGroupsResponse, OffsetDeleteResponse
+
+if TYPE_CHECKING:
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
+
+HOLD_S = 3.0
+
+
+class DeleteGroupsHandler:
+    """See the module's docstring."""
+
+    def __init__(self, *, gates: GroupGates) -> None:
+        self._gates = gates
+
+    def intercepts(self, session: Session) -> bool:
+        return self._gates.enabled
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        request = exchange.request()
+        groups = list(request.groups_names)
+        pass_or_hold(
+            self._gates,
+            session,
+            exchange,
+            groups,
+            HOLD_S,
+            lambda codes: self._refuse(session, exchange, request, codes),
+            lambda: forward_counted(self._gates, session, exchange, groups),
+            right=Right.DELETE,
+        )
+
+    def _refuse(self, session: Session, exchange: Exchange, request: Any, codes: Mapping[str, int]) -> None:
+        gates = self._gates
+
+        def waits(group: str) -> bool:
+            return group in codes or not passes(gates, session, group)
+
+        groups, places = taken(request.groups_names, waits)
+        kind = DeleteGroupsResponse.DeletableGroupResult
+        results = [kind(group_id=group, error_code=_code(gates, session, group, codes)) for group in groups]
+        answer = DeleteGroupsResponse(throttle_time_ms=0, results=results)
+        refusal = Refusal(answer, "results", places, rest=bool(request.groups_names))
+        if not refusal.rest:
+            answer_refused(exchange, refusal)
+            return
+        serve_rest(exchange, request, refusal)
+        forward_counted(gates, session, exchange, request.groups_names)
+
+
+class OffsetDeleteHandler:
+    """See the module's docstring."""
+
+    def __init__(self, *, gates: GroupGates) -> None:
+        self._gates = gates
+
+    def intercepts(self, session: Session) -> bool:
+        return self._gates.enabled
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        group = exchange.request().group_id
+
+        def refuse(codes: Mapping[str, int]) -> None:
+            code = _code(self._gates, session, group, codes)
+            answer = OffsetDeleteResponse(error_code=code, throttle_time_ms=0, topics=[])
+            answer_refused(exchange, Refusal(answer))
+
+        pass_or_hold(
+            self._gates,
+            session,
+            exchange,
+            [group],
+            HOLD_S,
+            refuse,
+            lambda: forward_counted(self._gates, session, exchange, [group]),
+            right=Right.DELETE,
+        )
+
+
+def _code(gates: GroupGates, session: Session, group: str, codes: Mapping[str, int]) -> int:
+    is_gated = gates.known_status(group) is GateStatus.CLOSED and session.context.lease_valid()
+    waits = ErrorCode.NON_EMPTY_GROUP if is_gated else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return codes.get(group, int(waits))
