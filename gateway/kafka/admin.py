@@ -266,9 +266,15 @@ async def describe_topic_configs(
     cluster: Cluster,
     names: Collection[str],
     *,
+    only: Collection[str] | None = None,
+    node_id: int | None = None,
     timeout_s: float | None = None,
 ) -> dict[str, dict[str, ConfigEntry]]:
     """The configs in force of each topic, defaults included: a topic has some 40 (of a few: `topic_configs.py`).
+
+    Args:
+        only: these configs; None: all.
+        node_id: the broker that is asked; None: any. Each tells what it has itself.
 
     Raises:
         AdminError: for the first topic that cannot be described, for example UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -276,7 +282,7 @@ async def describe_topic_configs(
     """
     if not names:
         return {}
-    response = await cluster.request(topic_configs_request(names), timeout_s=timeout_s)
+    response = await cluster.request(topic_configs_request(names, only), node_id=node_id, timeout_s=timeout_s)
     require_described(response)
     return {result.resource_name: _entries(result.configs) for result in response.results}
 

@@ -105,6 +105,14 @@ class ClusterAccess(Protocol):
         A config that the cluster does not know is not among them. What is told again and again may be the same object.
         """
 
+    async def configs_at_leaders(
+        self, name: str, partitions: int, only: Collection[str]
+    ) -> Mapping[int, Mapping[str, str]]:
+        """By node id, these configs of a topic as each broker that leads one of its partitions has them itself.
+
+        Raises NetError: a partition has no leader, or one does not answer.
+        """
+
     async def create_topic(
         self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
     ) -> None:

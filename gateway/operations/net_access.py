@@ -156,6 +156,23 @@ class NetAccess:
             self._cluster, name, partitions=partitions, replication_factor=replication_factor, configs=configs
         )
 
+    async def configs_at_leaders(
+        self, name: str, partitions: int, only: Collection[str]
+    ) -> Mapping[int, Mapping[str, str]]:
+        """See `ClusterAccess.configs_at_leaders`."""
+        await self._cluster.refresh((name,))
+        leaders = {self._cluster.leader(name, index) for index in range(partitions)}
+        nodes = sorted(node for node in leaders if node is not None)
+        if len(nodes) < len(leaders):
+            raise ClusterUnavailable(f"not every partition of topic {name} has a leader")
+        told = await asyncio.gather(
+            *(admin.describe_topic_configs(self._cluster, (name,), only=only, node_id=node) for node in nodes)
+        )
+        return {
+            node: {config: entry.value for config, entry in found[name].items() if entry.value is not None}
+            for node, found in zip(nodes, told, strict=True)
+        }
+
     async def is_absent(self, name: str) -> bool:
         """See `ClusterAccess.is_absent`."""
         return await admin.is_absent(self._cluster, name)

@@ -197,9 +197,11 @@ class MirrorCutover:
     it may have records that nobody had seen. `retries_unknown`: partitions whose producers' last batches were not all
     known then: a retry over the failover may be appended once more. `promoted_with`: the mirror topics of the set that
     is being promoted, this one among them, and its groups (`state/promote_sets.py`); empty unless the mirror is
-    PENDING_STOPPED. `then_reverse`: the promote is the first half of a reverse; whoever leads goes on with the second
-    when the topic is STOPPED. `undo`: of the mirror back that begins by itself, `undo_until_ms`: until when it is kept,
-    wall clock; 0 while there is none.
+    PENDING_STOPPED. `unstamped`: the topic gives records its own timestamps (LogAppendTime) from this cutover on, and
+    the leaders of its partitions are not known to do so yet: its writes wait at every gateway, for a bounded time
+    (`topics/lifted_configs.py`). `then_reverse`: the promote is the first half of a reverse; whoever leads goes on with
+    the second when the topic is STOPPED. `undo`: of the mirror back that begins by itself, `undo_until_ms`: until when
+    it is kept, wall clock; 0 while there is none.
 
     Raises:
         ValueError: it does not say of both logs where they ended, partition by partition.
@@ -217,6 +219,7 @@ class MirrorCutover:
     then_reverse: ThenReverse = ThenReverse.NO
     undo: Undo = Undo.NONE
     undo_until_ms: int = 0
+    unstamped: bool = False
 
     def __post_init__(self) -> None:
         _both_logs("stopped_at", self.stopped_at, "stopped_copy_at", self.stopped_copy_at)

@@ -3,6 +3,18 @@
 One owner sets them back: a promote and the look after it may both ask for the same topics, and who comes second finds
 nothing left to do. Topics go together, `TOPICS_IN_A_REQUEST` in one request and one write of their records, since a
 controller works requests off one by one.
+
+**A topic that stamps its records** (LogAppendTime) has its writes held behind a cutover until it does so again: no
+record behind the cutover has its producer's timestamp. The controller answers AlterConfigs before the brokers have
+heard of it, so each partition's leader is asked. A KRaft broker answers DescribeConfigs from its metadata image, which
+it has a moment before its logs have their new configs (BrokerMetadataPublisher: the image is set, then the logs'
+configs are). It takes in one image after the other. So there are two changes: the timestamp type; and, once every
+leader tells of it, all else. A leader that tells of the second one has done with the first.
+
+What of this is not exact: a broker of a cluster with ZooKeeper answers from there and not by its logs; a broker that
+becomes a leader meanwhile may have both changes in one image. And the writes are held for `STAMPED_WITHIN_S` at most,
+from when the leading gateway first saw the cutover. Then they go on, and the record says that the first of them may
+have their producers' timestamps: clients that time out are the greater harm.
 """
 
 from __future__ import annotations
@@ -16,13 +28,19 @@ from gateway.errors import Conflict, ControlError
 from gateway.kafka.acts import ActRefused
 from gateway.kafka.admin import TOPICS_IN_A_REQUEST, ConfigChange
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
-from gateway.kafka.rules.topic_configs import set_back
+from gateway.kafka.rules.topic_configs import set_back, stamp_changes
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.door import Door
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources
 from gateway.state.records import MirrorRecord, MirrorState
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError
+
+STAMPED_WITHIN_S: Final = 5.0
+"""So long behind a cutover, at most, writes wait for the leaders to stamp records themselves."""
+WAITS_FOR_STAMPS: Final = "the leaders of the topic to stamp records themselves (message.timestamp.type)"
+_ASKED_AGAIN_S: Final = 0.01
+_TRIED_AGAIN_S: Final = 0.1
 
 IN_DOUBT_S: Final = 60.0
 """So long after a change without an answer the brokers may carry it out: several request timeouts."""
@@ -42,6 +60,7 @@ class LiftedConfigs:
         self._target = target
         self._door = door
         self._alone = asyncio.Lock()
+        self._held: dict[tuple[str, str, int], float] = {}  # (link, mirror topic, cutover) -> since when writes wait
 
     async def alter(self, access: ClusterAccess, changes: Mapping[str, ConfigChange]) -> Mapping[str, BrokerError]:
         """Give copies the configs of copies; those that were refused. What was not answered is remembered: it may be
@@ -79,7 +98,11 @@ class LiftedConfigs:
         late: dict[str, Exception] = {}
         async with self._alone:
             due = [mirror for mirror in mirrors if self._is_due(mirror, late)]
-            for some in _by_cluster(due):
+            held = [mirror for mirror in due if mirror.cutover.unstamped]
+            for some in _by_cluster(held):
+                for first in range(0, len(some), TOPICS_IN_A_REQUEST):
+                    late |= await self._let_go(some[first : first + TOPICS_IN_A_REQUEST])
+            for some in _by_cluster([mirror for mirror in due if not mirror.cutover.unstamped]):
                 for first in range(0, len(some), TOPICS_IN_A_REQUEST):
                     late |= await self._together(some[first : first + TOPICS_IN_A_REQUEST])
         return late
@@ -87,7 +110,7 @@ class LiftedConfigs:
     def _is_due(self, mirror: MirrorRecord, late: dict[str, Exception]) -> bool:
         """False when there is nothing (left) to set back; noted in `late` when the mirror has changed in other ways."""
         stored = self._records.store.mirrors.get((mirror.link, mirror.mirror_topic))
-        if not mirror.restore_configs or (stored is not None and stored == replace(mirror, restore_configs={})):
+        if not mirror.restore_configs or (stored is not None and stored == _restored(mirror)):
             return False
         if stored != mirror:
             late[mirror.mirror_topic] = StoreConflict(
@@ -95,6 +118,43 @@ class LiftedConfigs:
             )
             return False
         return True
+
+    async def _let_go(self, mirrors: Sequence[MirrorRecord]) -> Mapping[str, Exception]:
+        """Topics of one cluster whose writes are held: until their leaders stamp records, or the time is over."""
+        self._held = {key: at for key, at in self._held.items() if self._clock() - at < IN_DOUBT_S}
+        began = [self._held.setdefault(_cutover(mirror), self._clock()) for mirror in mirrors]
+        left_s = STAMPED_WITHIN_S - (self._clock() - min(began))
+        waiting, late = list(mirrors), dict[str, Exception]()
+        try:
+            async with asyncio.timeout(max(0.0, left_s)):
+                while waiting:
+                    late = dict(await self._together(waiting))
+                    waiting = [mirror for mirror in waiting if mirror.mirror_topic in late and self._is_stored(mirror)]
+                    if waiting:
+                        await asyncio.sleep(_TRIED_AGAIN_S)
+        except TimeoutError:
+            late |= {mirror.mirror_topic: Conflict(_not_stamped(mirror, late)) for mirror in waiting}
+        store = self._records.store
+        if waiting := [mirror for mirror in waiting if self._is_stored(mirror)]:
+            released = [_released(one, str(late[one.mirror_topic])) for one in waiting]
+            await store.put(*released, guard=store.unchanged(waiting))
+        return late
+
+    def _is_stored(self, mirror: MirrorRecord) -> bool:
+        return self._records.store.mirrors.get((mirror.link, mirror.mirror_topic)) == mirror
+
+    async def _stamp(self, access: ClusterAccess, mirrors: Sequence[MirrorRecord]) -> Mapping[str, BrokerError]:
+        """The first of the two changes, of those whose writes are held; the ones that were refused. Then every leader
+        tells of it."""
+        held = {_copy(mirror): mirror for mirror in mirrors if mirror.cutover.unstamped}
+        if not held:
+            return {}
+        first = {topic: stamp_changes(mirror.restore_configs)[0] for topic, mirror in held.items()}
+        refused = await access.alter_topic_configs({topic: ConfigChange(values, ()) for topic, values in first.items()})
+        await asyncio.gather(
+            *(_told(access, held[topic], values) for topic, values in first.items() if topic not in refused)
+        )
+        return refused
 
     async def _together(self, mirrors: Sequence[MirrorRecord]) -> Mapping[str, Exception]:
         """Topics of one cluster; one whose record was changed meanwhile keeps none of the others waiting."""
@@ -117,12 +177,19 @@ class LiftedConfigs:
             access = await self._sources.reach(self._records.link(mirrors[0].link))
         changes = {_copy(mirror): ConfigChange(*set_back(mirror.restore_configs)) for mirror in mirrors}
         async with self._door.through(*mirrors):
-            refused = await access.alter_topic_configs(changes)
-            late = {**refused, **self._doubts(access, [topic for topic in changes if topic not in refused])}
+            refused = dict(await self._stamp(access, mirrors))
+            if accepted := {topic: change for topic, change in changes.items() if topic not in refused}:
+                refused |= await access.alter_topic_configs(accepted)
+            held = [one for one in mirrors if one.cutover.unstamped and _copy(one) not in refused]
+            await asyncio.gather(*(_told(access, one, stamp_changes(one.restore_configs)[1]) for one in held))
+            late: dict[str, Exception] = {
+                **refused,
+                **self._doubts(access, [topic for topic in changes if topic not in refused]),
+            }
             done = [mirror for mirror in mirrors if _copy(mirror) not in late]
             if done:
                 store = self._records.store
-                await store.put(*(replace(one, restore_configs={}) for one in done), guard=store.unchanged(done))
+                await store.put(*map(_restored, done), guard=store.unchanged(done))
         return {mirror.mirror_topic: late[_copy(mirror)] for mirror in mirrors if _copy(mirror) in late}
 
     def _doubts(self, access: ClusterAccess, topics: Iterable[str]) -> Mapping[str, Exception]:
@@ -136,6 +203,40 @@ class LiftedConfigs:
                     f"they are set back once more in {left_s:.0f} s"
                 )
         return found
+
+
+async def _told(access: ClusterAccess, mirror: MirrorRecord, values: Mapping[str, str]) -> None:
+    """Until every leader of the copy tells these configs itself; no limit of its own."""
+    topic = _copy(mirror)
+    while values:
+        told = await access.configs_at_leaders(topic, len(mirror.starts), tuple(values))
+        if all(found.get(name) == value for found in told.values() for name, value in values.items()):
+            return
+        await asyncio.sleep(_ASKED_AGAIN_S)
+
+
+def _cutover(mirror: MirrorRecord) -> tuple[str, str, int]:
+    return mirror.link, mirror.mirror_topic, mirror.cutover.pause_epoch
+
+
+def _restored(mirror: MirrorRecord) -> MirrorRecord:
+    """The record when its configs are set back."""
+    return replace(mirror, restore_configs={}, cutover=replace(mirror.cutover, unstamped=False))
+
+
+def _released(mirror: MirrorRecord, reason: str) -> MirrorRecord:
+    """The record when its writes are held no longer, whatever the leaders do."""
+    cutover = replace(mirror.cutover, unstamped=False)
+    return replace(mirror, cutover=cutover, error_message="; ".join(filter(None, (mirror.error_message, reason))))
+
+
+def _not_stamped(mirror: MirrorRecord, late: Mapping[str, Exception]) -> str:
+    why = late.get(mirror.mirror_topic)
+    return (
+        f"not every leader of topic '{_copy(mirror)}' was seen to stamp records itself (LogAppendTime) within "
+        f"{STAMPED_WITHIN_S:g} s behind the cutover{f' ({why})' if why is not None else ''}: its first records "
+        "from then on may have their producers' timestamps"
+    )
 
 
 def _is_on_source(mirror: MirrorRecord) -> bool:

@@ -29,7 +29,7 @@ from gateway.state.mirror_states import is_mirroring
 from gateway.state.records import MirrorRecord
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.state.unknown_outcome import until_known
-from gateway.topics.lifted_configs import LiftedConfigs
+from gateway.topics.lifted_configs import WAITS_FOR_STAMPS, LiftedConfigs
 from gateway.topics.status import Measure
 
 LIMITS = FailoverLimits()
@@ -297,6 +297,8 @@ class FailoverRun:
 
     async def _restore_configs(self, _: FailoverStep) -> None:
         self._memory.restored = True
+        if self._record().cutover.unstamped:
+            self.waiting_for = WAITS_FOR_STAMPS
         try:
             await self._tools.lifted.restore(self._record())
         except ProducerFenced:

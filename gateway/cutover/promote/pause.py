@@ -17,7 +17,6 @@ from gateway.cutover.promote.rules.memory import PromoteMemory
 from gateway.cutover.write_pause.interface import PausesWrites
 from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.kafka.connection.errors import NetError
-from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.state.records import MirrorRecord
 
 DECIDE: Final = "decide"
@@ -34,7 +33,6 @@ class PromotePause:
         self._publisher = tools.publisher
         self._link = link
         self._pauses: tuple[Pause, ...] = ()
-        self._until_stamped: tuple[Pause, ...] = ()
         self._memory = memory
         self._told: set[str] = set()
         self._steps: dict[str, float] = {}
@@ -76,17 +74,6 @@ class PromotePause:
             self._tell(failures)
             await self._tools.sleep(_AGAIN_S)
 
-    def until_stamped(self, records: Sequence[MirrorRecord]) -> None:
-        """Right before the cutover: a topic that is to give records its own timestamps waits here until it does.
-
-        The cutover's record ends the pause of the promote. This one is younger, and ends with `release`.
-        """
-        if self._until_stamped:
-            return
-        stamped = [record for record in records if stamps_itself(record.restore_configs)]
-        self._until_stamped = tuple(self._pause_of(each, self._publisher.next_epoch(each)) for each in stamped)
-        self._publisher.pause(self._until_stamped)
-
     def release(self, outcome: str) -> float | None:
         """Writes go where the routes say. Returns the seconds they were paused for, None if they were not.
 
@@ -95,8 +82,8 @@ class PromotePause:
         """
         began = self._memory.paused_at
         self.enter(self._step)
-        self._publisher.resume((*self._pauses, *self._until_stamped))
-        self._pauses = self._until_stamped = ()
+        self._publisher.resume(self._pauses)
+        self._pauses = ()
         self._memory.resumed()
         if began is None:
             return None

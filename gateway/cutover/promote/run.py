@@ -33,6 +33,7 @@ from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.state.transition_errors import with_error
 from gateway.state.unknown_outcome import until_known
+from gateway.topics.lifted_configs import WAITS_FOR_STAMPS
 
 _AWAIT_MIRROR_S = 0.05  # then the source is read again, so that a bypassing writer shows
 _STORE_AGAIN_S = 0.25
@@ -374,9 +375,6 @@ class PromoteRun:
             if moving is not None:
                 moving.require_as_seen([before for before, _ in changes])
 
-        self._pause.until_stamped(
-            [replace(one, restore_configs=then.restore_configs) for one, then in zip(old, new, strict=True)]
-        )
         self._memory.committing = True
         try:
             await self._store.put(*new, *(after for _, after in changes), guard=as_seen)
@@ -396,9 +394,10 @@ class PromoteRun:
         await self._publish_switched(PromoteStep(StepKind.PUBLISH_SWITCHED))
 
     async def _restore_timestamp_types(self) -> None:
-        """A LogAppendTime topic is one again before it is written to: its routes are paused until the write pause
-        ends."""
-        await self._restored([one for one in self._gather.records() if stamps_itself(one.restore_configs)])
+        """A LogAppendTime topic is one again before it is written to: every gateway holds its writes by the record."""
+        if waiting := [record for record in self._gather.records() if record.cutover.unstamped]:
+            self.waiting_for = WAITS_FOR_STAMPS
+            await self._restored(waiting)
 
     def _stopped(self, record: MirrorRecord) -> MirrorRecord:
         handed = self._memory.handed(record.mirror_topic)
@@ -406,9 +405,11 @@ class PromoteRun:
             raise InvariantViolated(f"cutover of {record.mirror_topic} without the answer of its mirror")
         new = stopped(record, handed.mirrored, handed.copied, handed.producers, self._tools.records.now_ms())
         restore, missing = self._memory.restore_of(record.mirror_topic), self._memory.config_error
+        restored = record.restore_configs if restore is None else dict(restore)
         return replace(
             new,
-            restore_configs=record.restore_configs if restore is None else dict(restore),
+            restore_configs=restored,
+            cutover=replace(new.cutover, unstamped=stamps_itself(restored)),
             error_message=f"{_CONFIGS_MAY_BE_MISSING}: {missing}" if missing else new.error_message,
         )
 

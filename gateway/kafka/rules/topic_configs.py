@@ -204,7 +204,18 @@ def set_back(restore: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...
 
 def stamps_itself(restore: Mapping[str, str]) -> bool:
     """True when the topic gets its own timestamps again (LogAppendTime) at promote."""
-    return restore.get(TIMESTAMP_TYPE, LIFTED[TIMESTAMP_TYPE]) != LIFTED[TIMESTAMP_TYPE]
+    return restore.get(TIMESTAMP_TYPE) == "LogAppendTime"
+
+
+def stamp_changes(restore: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Of what is set back on a topic that `stamps_itself`: what is set first, and what later.
+
+    Both are told by a leader only once it has them; and when it tells of the later one, the first is in force in its
+    logs (`topics/lifted_configs.py`). The later one is another value than the copy had, or empty.
+    """
+    later = {name: value for name, value in restore.items() if value not in (OWN, LIFTED.get(name))}
+    first = {TIMESTAMP_TYPE: later.pop(TIMESTAMP_TYPE)}
+    return first, dict([(name, value) for name, value in later.items() if name in LIFTED][:1])
 
 
 def timestamp_limits(source: Mapping[str, str]) -> dict[str, str]:

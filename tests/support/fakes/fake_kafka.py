@@ -80,6 +80,7 @@ class FakeKafka:
     mirrors_there: frozenset[str] | None = frozenset()
     alter_requests: list[tuple[str, ...]] = field(default_factory=list)  # topics of each AlterConfigs
     refused_configs: dict[str, BrokerError] = field(default_factory=dict)  # topics whose configs may not be altered
+    leaders_tell: dict[str, dict[str, str]] = field(default_factory=dict)  # what a leader that lags has yet, by topic
     acls_there: set[Acl] = field(default_factory=set)
     refused_acls: dict[Acl, BrokerError] = field(default_factory=dict)  # may neither be made nor deleted
     acl_requests: list[tuple[str, tuple[Acl, ...]]] = field(default_factory=list)
@@ -218,6 +219,14 @@ class FakeKafka:
                 defaults = {config: self.defaults[config] for config in change.reset}
                 self.existing[name].configs.update({**defaults, **change.values})
         return refused
+
+    async def configs_at_leaders(
+        self, name: str, partitions: int, only: Collection[str]
+    ) -> Mapping[int, Mapping[str, str]]:
+        await self._called("configs_at_leaders")
+        values = self.existing[name].configs
+        old = self.leaders_tell.get(name, {})
+        return {1: {config: values[config] for config in only}, 2: {**{c: values[c] for c in only}, **old}}
 
     async def add_partitions(self, name: str, total: int) -> None:
         await self._changed("add_partitions")

@@ -15,7 +15,7 @@ what stays behind there. Nothing is stored before the cutover::
         --READ_COPY--> where the copy itself says that it ends
         --PERSIST--> STOPPED                                            persisted: the point of no return
         --RELEASE--> writes that waited, and new ones, go to the target
-        --RESTORE_CONFIGS, TELL_GROUPS--> DONE
+        --RESTORE_CONFIGS, TELL_GROUPS--> DONE          writes of a LogAppendTime topic wait for the first of these
 
     before PERSIST, on any trouble: --TAKE_BACK--> DONE                 mirror and writes are as before
 
@@ -67,6 +67,7 @@ from gateway.cutover.failover.rules.snapshot import (
     SourceReading,
 )
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
+from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.mirror.offset_map.rules.periods import at_its_end
 from gateway.state.mirror_states import MirrorOperation, apply
 from gateway.state.records import MirrorCutover, MirrorError, MirrorRecord, MirrorState, Undo
@@ -270,6 +271,7 @@ def failed_over(
             not_mirrored=left_behind(source.ends, copy),
             source_answered=source.answered,
             retries_unknown=missing,
+            unstamped=stamps_itself(record.restore_configs),
         ),
         error=MirrorError.NO_ERROR,
         error_message="",

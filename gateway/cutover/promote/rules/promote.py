@@ -46,6 +46,10 @@ known, the topic paused meanwhile. STOPPED is final.
 Interruption. Nothing but the record outlives the process. A PENDING_STOPPED record that this run did not write
 is marked again with the next epoch, so no acknowledgement of an older write pause can be taken for one of this.
 
+Timestamps. Writes of a topic that is to stamp its records itself wait behind the cutover, at every gateway, until the
+leaders of its partitions do so: the record says so (`MirrorCutover.unstamped`), and `topics/lifted_configs.py` when
+that ends, in a bounded time.
+
 Configs. What changed on the origin's topic since the last sync is set at the cutover, with what was lifted. It is read
 right before the write pause. What happens under it never waits for configs; beside it the origin's are asked for once
 more, and they alone, since every answer takes of the brokers what the pause waits for. Configs that cannot be read hold

@@ -39,12 +39,14 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.state.per_partition import WrongLength, of_each_or_none
 from gateway.state.records import MirrorRecord, MirrorState
 
 AT_REST: Final = (MirrorState.STOPPED, MirrorState.PENDING_SYNCHRONIZE)
 """States in which a topic is written on the target and not mirrored."""
+
+_CUT_OVER: Final = (MirrorState.STOPPED, MirrorState.PENDING_MIRROR)
+"""States right behind a cutover, to the target and home."""
 
 _Command = tuple[int, int]  # (term, epoch): its order is the order in which commands count
 _NONE: Final[_Command] = (-1, -1)
@@ -69,30 +71,29 @@ class Pause(NamedTuple):
 class Recorded(NamedTuple):
     """What a topic's record says of its writes.
 
-    `on_target`: they go to the target although it is mirrored. `stamps`: the topic is to give records its own
-    timestamps once it is promoted, and does not yet. `garbled`: which writes are retries cannot be told.
+    `on_target`: they go to the target although it is mirrored. `unstamped`: it has cut over, and the leaders of its
+    partitions are not known to give records their own timestamps yet (`MirrorCutover`). `garbled`: which writes are
+    retries cannot be told.
     """
 
     state: MirrorState
     epoch: int
     on_target: bool = False
-    stamps: bool = False
+    unstamped: bool = False
     garbled: bool = False
 
     def phase(self, *, paused: bool) -> WritePhase:
         """Where a topic with this record is written.
 
-        A pause says nothing while nobody can cut over: STOPPED, and the step after it. Only the first writes to a
-        topic that is to stamp them itself wait until it does.
+        A pause says nothing while nobody can cut over: STOPPED, and the step after it. The first writes to a topic
+        that is to stamp them itself wait at every gateway until it does: the record alone says so, no command.
         """
         if self.garbled:  # they wait for as long as some may be retries
             return WritePhase.PAUSED
+        if self.unstamped and self.state in _CUT_OVER:
+            return WritePhase.PAUSED
         if self.state in AT_REST:
-            return (
-                WritePhase.PAUSED
-                if paused and self.stamps and self.state is MirrorState.STOPPED
-                else WritePhase.SWITCHED
-            )
+            return WritePhase.SWITCHED
         if paused:
             return WritePhase.PAUSED
         return WritePhase.SWITCHED if self.on_target else WritePhase.FORWARD
@@ -110,9 +111,7 @@ def recorded(mirror: MirrorRecord, *, retried: bool = False) -> Recorded:
             of_each_or_none(mirror, mirror.cutover.producers, "producers")
         except WrongLength:
             garbled = True
-    return Recorded(
-        mirror.state, mirror.cutover.pause_epoch, mirror.is_reverse, stamps_itself(mirror.restore_configs), garbled
-    )
+    return Recorded(mirror.state, mirror.cutover.pause_epoch, mirror.is_reverse, mirror.cutover.unstamped, garbled)
 
 
 def phase_of(mirror: MirrorRecord, *, is_paused: bool) -> WritePhase:

@@ -112,12 +112,10 @@ def test_stopped_is_final_whatever_the_pause_says():
     assert phase_of(mirror(MirrorState.STOPPED), is_paused=True) is WritePhase.SWITCHED
 
 
-def test_the_first_writes_wait_until_the_topic_stamps_them_itself():
-    stopped = mirror(MirrorState.STOPPED, restore_configs={"message.timestamp.type": "LogAppendTime"})
-    assert phase_of(stopped, is_paused=True) is WritePhase.PAUSED
-    assert phase_of(stopped, is_paused=False) is WritePhase.SWITCHED
-    plain = mirror(MirrorState.STOPPED, restore_configs={"message.timestamp.type": "CreateTime"})
-    assert phase_of(plain, is_paused=True) is WritePhase.SWITCHED
+@pytest.mark.parametrize("state", [MirrorState.STOPPED, MirrorState.PENDING_MIRROR])
+def test_the_first_writes_wait_until_the_topic_stamps_them_itself(state):
+    assert phase_of(mirror(state, unstamped=True), is_paused=False) is WritePhase.PAUSED
+    assert phase_of(mirror(state), is_paused=False) is not WritePhase.PAUSED
 
 
 def test_a_pause_holds_the_writes_of_a_failback_too():

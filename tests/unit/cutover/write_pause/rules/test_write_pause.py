@@ -192,14 +192,18 @@ def test_the_youngest_operation_of_a_term_is_the_one_that_assignments_name() -> 
     assert not topic.is_in_force(2, 1)
 
 
-def test_the_first_writes_wait_until_the_topic_stamps_them_itself() -> None:
-    topic = pause_of(PENDING, 1)
-    topic.pause(1, 0)
-    topic.pause(2, 0)
-    topic.record(Recorded(STOPPED, 1, stamps=True))
-    phases = [topic.phase]
-    topic.resume(2, 0)
-    assert [*phases, topic.phase] == [WritePhase.PAUSED, WritePhase.SWITCHED]
+def test_the_first_writes_wait_at_every_gateway_until_the_topic_stamps_them_itself() -> None:
+    paused, follower = pause_of(PENDING, 1), pause_of(PENDING, 1)  # one was never told of the pause
+    paused.pause(1, 0)
+    for topic in (paused, follower):
+        topic.record(Recorded(STOPPED, 1, unstamped=True))
+    phases = [paused.phase, follower.phase]
+    paused.resume(1, 0)
+    phases.append(paused.phase)
+    for topic in (paused, follower):
+        topic.record(Recorded(STOPPED, 1))
+    assert phases == [WritePhase.PAUSED] * 3
+    assert {paused.phase, follower.phase} == {WritePhase.SWITCHED}
 
 
 def test_acknowledged_means_closed_until_it_is_over() -> None:
