@@ -28,6 +28,8 @@ class Asked(Enum):
 
     MARKS = auto()
     """High watermarks, and how many partitions there are."""
+    COUNTS = auto()
+    """How many partitions there are; no offsets."""
     LOG_ENDS = auto()
     """High watermarks and the leaders' log ends; `LogEnds.partitions` is what was asked for."""
     STABLE = auto()
@@ -109,6 +111,8 @@ class NetTargetEnds:
 
 
 async def _ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float, asked: Asked) -> Mapping[str, LogEnds]:
+    if asked is Asked.COUNTS:
+        return {topic: LogEnds((), None, count) for topic, count in (await _counts(cluster, topics, timeout_s)).items()}
     if asked is Asked.MARKS:
         marks, counts = await asyncio.gather(
             latest_offsets(cluster, topics, timeout_s=timeout_s), _counts(cluster, topics, timeout_s)

@@ -76,6 +76,9 @@ async def prepare_copy(
         origin_topic, copy_topic = copy_topic, origin_topic
     with _errors(target, record, origin):
         partitions = (await _topic(origin, origin_topic)).partitions
+    if _is_forward(record):
+        partitions = await _grown_home(target, record, source, partitions, door)
+    with _errors(target, record, origin):
         origin_configs = (await origin.topic_configs([origin_topic]))[origin_topic]
     try:
         configs = await _configured(target, record, copy, copy_topic, partitions, origin_configs, include, door, lifted)
@@ -91,6 +94,34 @@ async def prepare_copy(
     if record.mode is MirrorMode.TRANSLATE:
         starts = [replace(start, pad_to=NOT_PADDED) for start in starts]
     return PreparedCopy(configs=configs, partitions=partitions, starts=tuple(starts))
+
+
+async def _grown_home(
+    target: ClusterAccess, record: MirrorRecord, source: ClusterAccess, partitions: int, door: Door
+) -> int:
+    """The source topic's partitions, with those that somebody has added on the target right before the failback.
+
+    They came too late for the mirror back, whose failback was decided by then, and were meant for whoever wrote the
+    topic there. Nothing is in them: so the source gets them, as it gets others while it is mirrored to.
+
+    Raises:
+        Conflict: there are records in them, which the source does not have.
+    """
+    with target_errors():
+        has = (await _topic(target, record.mirror_topic)).partitions
+        if has <= partitions:
+            return partitions
+        added = (await target.log_ranges(record.mirror_topic, has))[partitions:]
+    if any(end > 0 for _, end in added):
+        raise Conflict(
+            f"topic {record.mirror_topic} has {has} partitions on the target, {record.source_topic} {partitions} on "
+            "the source, and there are records in those that the source lacks: they were added, and written to, "
+            "behind the failback; read them from the target, then `mirror repair` creates the copy anew"
+        )
+    with source_errors(record.link):
+        async with door.through(record):
+            await source.add_partitions(record.source_topic, has)
+    return has
 
 
 async def _configured(

@@ -212,16 +212,30 @@ class Gatherer:
         self._memory.acls_synced(cut_over, error)
 
     async def read_copies(self, timeout_s: float) -> None:
-        """Where the copies end now that nothing is appended to them; a cluster that is away is noted."""
+        """Where the copies end now that nothing is appended to them; a cluster that is away is noted.
+
+        It is the last question before the cutover: so the origins are asked, too, how many partitions they have.
+        """
         records = self.records()
+        origins = {r.mirror_topic: r.mirror_topic if self.is_failback else r.source_topic for r in records}
         copies = {r.mirror_topic: r.source_topic if self.is_failback else r.mirror_topic for r in records}
         wanted = {copies[record.mirror_topic]: len(record.starts) for record in records}
-        ends = self._tools.ends if self.is_failback else self._tools.target_ends
+        tools, link = self._tools, self._tools.records.link(self._link)
+        of_copies, of_origins = tools.target_ends, tools.ends
+        if self.is_failback:
+            of_copies, of_origins = of_origins, of_copies
         try:
-            found = await ends.read(self._tools.records.link(self._link), wanted, timeout_s, Asked.LOG_ENDS)
+            found, counts = await asyncio.gather(
+                of_copies.read(link, wanted, timeout_s, Asked.LOG_ENDS),
+                of_origins.read(
+                    link, {origins[topic]: wanted[copy] for topic, copy in copies.items()}, timeout_s, Asked.COUNTS
+                ),
+            )
         except ControlError as exc:
             self._memory.source_failed(self._tools.clock(), str(exc))
             return
+        for topic, origin in origins.items():
+            self._memory.counted(topic, counts[origin].partitions)
         for topic, copy in copies.items():
             marks, log_end_offsets = found[copy].high_watermarks, found[copy].log_ends
             self._memory.copy_read(topic, CopyReading(marks, marks if log_end_offsets is None else log_end_offsets))

@@ -38,6 +38,7 @@ class FakeEnds:
     reads: int = 0
     transactions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     on_read: Callable[[int], None] = lambda number: None
+    on_count: Callable[[], None] = lambda: None
 
     async def read(
         self,
@@ -46,6 +47,11 @@ class FakeEnds:
         timeout_s: float,
         asked: Asked = Asked.STABLE,
     ) -> Mapping[str, LogEnds]:
+        if asked is Asked.COUNTS:
+            self.on_count()
+            if self.down:
+                raise self.failure
+            return {topic: LogEnds((), None, len(self.ends[topic])) for topic in topics}
         self.reads += 1
         self.on_read(self.reads)
         if self.down:

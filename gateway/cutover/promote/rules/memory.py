@@ -136,6 +136,10 @@ class PromoteMemory:
         self._short.pop(topic, None)
         self._drains[topic] = observe(self._drains.get(topic), reading, self._acked_at.get(topic, 0.0))
 
+    def counted(self, topic: str, partitions: int) -> None:
+        """How many partitions the origin has, asked after the mirror was stopped."""
+        self._partitions[topic] = partitions
+
     def source_answered(self) -> None:
         """The source is reachable."""
         self.unreachable_since, self.source_error = None, ""

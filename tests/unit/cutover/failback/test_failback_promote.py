@@ -86,3 +86,23 @@ async def test_home_is_not_gone_to_with_partitions_that_are_not_mirrored_back(sc
     scene.plane.target.grow("orders", 4)
     with pytest.raises(Conflict, match="4 partitions on the target"):
         await scene.promote()
+
+
+async def test_partitions_that_are_added_under_the_pause_are_seen_right_before_the_cutover(scene: TopicScene) -> None:
+    """Home with too few of them the mirror ended FAILED."""
+    await reversed_(scene)
+    scene.target_ends.on_count = lambda: scene.target_ends.ends["orders"].append(0)
+
+    with pytest.raises(Conflict, match="has 4 partitions on the target, its mirror 3; wait until the new ones"):
+        await scene.promote()
+
+    assert (scene.record.state, scene.record.failback.direction) == (MirrorState.ACTIVE, MirrorDirection.REVERSE)
+    assert scene.record.failback.epoch == 0
+    assert scene.plane.engine.running["l", "orders"].is_reverse
+
+
+async def test_nor_does_a_promote_leave_partitions_of_the_source_behind(scene: TopicScene) -> None:
+    scene.ends.on_count = lambda: scene.ends.ends["orders"].append(0)
+    with pytest.raises(Conflict, match="has 4 partitions on the source, its mirror 3; wait until the new ones"):
+        await scene.promote()
+    assert scene.record.state is MirrorState.ACTIVE

@@ -189,3 +189,30 @@ def _later(action: Any) -> Any:
         action()
 
     return run
+
+
+async def home(scene: FailbackScene) -> None:
+    """Its writes have failed back a moment ago: the target is about to be the copy again."""
+    await scene.promoted()
+    ends = {"handed_over_at": tuple(ENDS), "handed_over_from": tuple(ENDS), "failback_epoch": 1}
+    await scene.set(S.PENDING_MIRROR, stopped_at=(), stopped_copy_at=(), **ends)
+
+
+async def test_partitions_that_were_added_on_the_target_right_before_come_home(scene: FailbackScene) -> None:
+    """They are empty: a healthy topic that had grown at a bad moment ended FAILED."""
+    await home(scene)
+    scene.plane.target.grow("orders", 5)
+    scene.periods.resume()
+    await scene.until(S.ACTIVE)
+    assert scene.plane.source.existing["orders"].info.partitions == 5
+    assert len(scene.record.starts) == 3, "the sync of configs follows the source"
+
+
+async def test_partitions_of_the_target_with_records_are_named(scene: FailbackScene) -> None:
+    await home(scene)
+    scene.plane.target.grow("orders", 4)
+    scene.plane.target.existing["orders"].ranges[3] = (0, 2)
+    scene.periods.resume()
+    await scene.until(S.FAILED)
+    assert "has 4 partitions on the target, orders 3 on the source, and there are records" in scene.record.error_message
+    assert scene.plane.source.existing["orders"].info.partitions == 3
