@@ -15,6 +15,7 @@ from gateway.kafka.connection.errors import NetError
 from gateway.state.store import StateStore
 
 READ = "read"
+COMMITS_SETTLED = "commits_settled"
 CLOSE_GATE = "close_gate"
 OPEN_GATE = "open_gate"
 
@@ -49,6 +50,11 @@ class FleetQuorum:
             Conflict: one of them is lost, or does not come to it in 5 s; the message says what can be done.
         """
         await self._all(READ, {"offset": self._store.applied}, _READ_S)
+
+    async def commits_settled(self, group: str) -> None:
+        """Until every other gateway has read the state up to here, and no commit of the group that it sent before is
+        under way. Raises as before, after 12 s."""
+        await self._all(COMMITS_SETTLED, {"group": group, "offset": self._store.applied}, _CLOSE_S)
 
     async def close_gate(self, group: str) -> None:
         """Close the group's gate everywhere else, and wait until no commit of it is under way. Raises as before."""

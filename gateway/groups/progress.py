@@ -19,7 +19,7 @@ class GroupProgress:
 
     `beyond`: since when each look has found the source's log to end before the group's offset. `known`: what the group
     had committed on the source when last read, at `known_at`; kept for a failover, which may
-    not be able to ask. `gated_everywhere`: every gateway has read that the group has a gate. `lock`: held by whoever
+    not be able to ask. `settled`: every gateway has read that it is being promoted. `lock`: held by whoever
     commits for the group. `unmirrored`: internal topics of a streams group that the link does not mirror. `arrived`: a
     demoted group was seen to read on the source again, and no record says so yet. `seen`: the offsets there when
     last looked at without members, asked for at `seen_asked_at` and told at `seen_at`; the same since `silent_since`,
@@ -56,7 +56,7 @@ class GroupProgress:
     known: tuple[SourceOffset, ...] | None = None
     known_at: float = 0.0
     mirrors_at: int = -1
-    gated_everywhere: bool = False
+    settled: bool = False
     arrived: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 

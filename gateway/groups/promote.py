@@ -18,6 +18,7 @@ from gateway.errors import Conflict, ControlError
 from gateway.groups.demote import demote_group, foreseen_demote
 from gateway.groups.dry_runs import promote_plan
 from gateway.groups.failover import GroupFailovers
+from gateway.groups.gate.rules.gates import COMMITS_S, unanswered
 from gateway.groups.gather import GroupGatherer
 from gateway.groups.moves import GroupMoves
 from gateway.groups.offsets import GroupTools
@@ -199,6 +200,7 @@ class GroupPromotions:
         match step.kind:
             case GroupStepKind.MARK_PENDING:
                 progress.forget_offsets()
+                progress.settled = False
                 await self._offsets.store(record, GroupState.PENDING_PROMOTED)
             case GroupStepKind.MARK_ACTIVE:
                 progress.forget_offsets()
@@ -249,9 +251,9 @@ class GroupPromotions:
             _log.info("group promoted", link=record.link, group=record.group, offsets=len(carried))
 
     async def _read_offsets(self, record: GroupRecord, progress: GroupProgress) -> None:
-        if not progress.gated_everywhere:
-            await self._fleet.read_by_all()  # nobody takes the group for one that has no gate
-            progress.gated_everywhere = True
+        if not progress.settled:
+            await self._settle(record)
+            progress.settled = True
         mirrors_at, asked_at = self._store.mirrors_grown_at, self._clock()
         offsets, left = await self._offsets.on_source(record)
         progress.forget_offsets()
@@ -266,6 +268,22 @@ class GroupPromotions:
         progress.note = "; ".join(filter(None, (said, notes(offsets, progress.ranges, left))))
         if progress.note:
             _log.warning("offsets need a look", link=record.link, group=record.group, note=progress.note)
+
+    async def _settle(self, record: GroupRecord) -> None:
+        """Every gateway has read that the group is being promoted: nobody takes it for one that has no gate, and no
+        transaction commits its offsets at the source any more. What was sent there before is answered.
+
+        Raises:
+            Conflict: a gateway is lost, or a commit is not answered.
+        """
+        await self._fleet.commits_settled(record.group)
+        answered = asyncio.Event()
+        self._gates.when_answered(record.group, answered.set)
+        try:
+            async with asyncio.timeout(COMMITS_S):
+                await answered.wait()
+        except TimeoutError:
+            raise Conflict(unanswered(record.group)) from None
 
     def _is_early(self, link: str, offset: CarriedOffset, progress: GroupProgress) -> bool:
         """The map says that the mirror has not come to it, although it seemed so: the topic's mode has changed."""

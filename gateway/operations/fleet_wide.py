@@ -12,6 +12,10 @@ class FleetWide(Protocol):
     async def read_by_all(self) -> None:
         """Until every gateway that may serve a client has read the state up to here; Conflict when one is lost."""
 
+    async def commits_settled(self, group: str) -> None:
+        """Until every other gateway has read the state up to here, and a commit of the group that it sent before is no
+        more under way; Conflict when one is lost, or its commit is not answered."""
+
     async def close_gate(self, group: str) -> None:
         """Close the group's gate elsewhere, and wait for its commits under way; Conflict when one is lost."""
 
@@ -23,6 +27,9 @@ class OnlyHere:
     """A fleet of this gateway alone."""
 
     async def read_by_all(self) -> None:
+        """Nobody else is there."""
+
+    async def commits_settled(self, group: str) -> None:
         """Nobody else is there."""
 
     async def close_gate(self, group: str) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 import structlog
 
 from gateway.fleet.peers.channel import Peers
-from gateway.fleet.quorum import CLOSE_GATE, OPEN_GATE
+from gateway.fleet.quorum import CLOSE_GATE, COMMITS_SETTLED, OPEN_GATE
 from gateway.groups.gate.rules.commands import GateCommand
-from gateway.groups.gate.rules.gates import JOINS, GateStatus, GroupGates, Identity, Waiter
+from gateway.groups.gate.rules.gates import COMMITS_S, JOINS, GateStatus, GroupGates, Identity, Waiter, unanswered
 from gateway.kafka.connection.errors import NetError
 from gateway.state.views import StateViews
 from gateway.transport.background import kept_running
@@ -33,7 +33,6 @@ _AGAIN_S = 0.5
 _GATHER_S = 0.05  # so that a hundred members that come at once are told of in one message
 _REFRESH_S = 1.0
 _TELL_S = 2.0
-_COMMITS_S = 10.0
 _TOLD_BYTES = 4 * 1024 * 1024  # half of what goes to a peer at all
 _TOLD_OF_A_GROUP = 100
 _log = structlog.get_logger("lockgate.fleet")
@@ -73,6 +72,7 @@ class FleetGates:
         self._said = False  # the leader was told that somebody waits here
         peers.handlers[FIRST_REQUEST] = self._first_requested
         peers.handlers[WAITERS] = self._waiters
+        peers.handlers[COMMITS_SETTLED] = self._settle
         peers.handlers[CLOSE_GATE] = self._close
         peers.handlers[OPEN_GATE] = self._open
 
@@ -142,14 +142,25 @@ class FleetGates:
         self._require_newest(body)
         group = str(body["group"])
         self._gates.shut(group, _command(body))
+        await self._answered(group)
+        return {}
+
+    async def _settle(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Read what the leader has stored of the group, by which nobody commits for it any more where it was, and wait
+        until no commit that was sent before is under way."""
+        self._require_newest(body)
+        await self._state.read_up_to(int(body["offset"]))
+        await self._answered(str(body["group"]))
+        return {}
+
+    async def _answered(self, group: str) -> None:
         answered = asyncio.Event()
         self._gates.when_answered(group, answered.set)
         try:
-            async with asyncio.timeout(_COMMITS_S):
+            async with asyncio.timeout(COMMITS_S):
                 await answered.wait()
         except TimeoutError:
-            raise NetError(f"the target has not answered a commit of group '{group}' for {_COMMITS_S:g} s") from None
-        return {}
+            raise NetError(unanswered(group)) from None
 
     async def _open(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """The group's record is in force again: as of the command, not as far as it happens to be read here."""

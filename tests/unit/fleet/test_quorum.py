@@ -81,6 +81,12 @@ async def test_one_that_never_does_it_ends_the_wait(monkeypatch: pytest.MonkeyPa
         await quorum(FakePeers(b=1000), FakeRegistry("a", "b")).read_by_all()
 
 
+async def test_commits_are_settled_by_all_up_to_what_is_stored() -> None:
+    peers = FakePeers(b=1)
+    await quorum(peers, FakeRegistry("a", "b")).commits_settled("g")
+    assert peers.asked == [("b", "commits_settled", {"group": "g", "offset": 7, "term": 3})] * 2
+
+
 async def test_a_gate_stays_closed_by_command_until_the_record_is_in_force_again() -> None:
     peers = FakePeers(b=1)
     one = quorum(peers, FakeRegistry("a", "b"))

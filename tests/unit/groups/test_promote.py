@@ -344,13 +344,60 @@ async def test_an_interrupted_promote_goes_on(scene: GroupScene) -> None:
     assert scene.open
 
 
+async def test_offsets_are_read_when_no_transaction_commits_them_at_the_source_any_more(scene: GroupScene) -> None:
+    """What was on its way there when the promote began would come behind the last look, and be left behind."""
+    asked: list[GroupState] = []
+
+    class Fleet(OnlyHere):
+        async def commits_settled(self, group: str) -> None:
+            asked.append(scene.record.state)
+
+    scene.plane.parts.fleet = Fleet()
+    scene.promoter = scene.leader()
+    scene.plane.gates.commit_begins("g")
+    promoting = asyncio.create_task(scene.promoter.promote("l", "g"))
+    await wait_until_async(lambda: bool(asked), 5, what="the other gateways to be asked")
+    scene.offsets.source_holds[KEY] = (45, "m")  # it comes
+    scene.plane.gates.commit_ends("g")
+    assert (await promoting).offsets == (CarriedOffset(*KEY, 45, 45, "m"),)
+    assert asked == [GroupState.PENDING_PROMOTED]
+
+
+async def test_each_promote_asks_the_gateways_anew(scene: GroupScene) -> None:
+    asked: list[str] = []
+
+    class Fleet(OnlyHere):
+        async def commits_settled(self, group: str) -> None:
+            asked.append(group)
+            scene.offsets.members = len(asked) % 2  # one comes, and leaves again
+
+    scene.plane.parts.fleet = Fleet()
+    scene.promoter = scene.leader()
+    scene.wait_at_the_gate()
+    await scene.attempts(15)
+    assert scene.record.state is GroupState.ACTIVE
+    scene.offsets.members = 0
+    await scene.attempts(15)
+    assert (asked, scene.record.state) == (["g", "g"], GroupState.PROMOTED)
+
+
+async def test_a_commit_that_is_not_answered_is_told(scene: GroupScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promote_group, "COMMITS_S", 0.05)
+    scene.plane.gates.commit_begins("g")
+    with pytest.raises(Conflict, match="a commit of group 'g' was not answered"):
+        await scene.promoter.promote("l", "g")
+    scene.plane.gates.commit_ends("g")
+    await scene.attempts(1)
+    assert scene.open
+
+
 async def test_what_stops_a_promote_is_shown_until_it_gets_over_it(scene: GroupScene) -> None:
     """A gateway died without a word: clients wait for the end of its lease, and `describe` says so."""
     lost = Conflict("gateway 'b' cannot be asked; its lease is over in 600 s")
     seen: list[str] = []
 
     class Fleet(OnlyHere):
-        async def read_by_all(self) -> None:
+        async def commits_settled(self, group: str) -> None:
             seen.append(scene.promoter.waits_for("l", "g"))
             if len(seen) < 3:
                 raise lost

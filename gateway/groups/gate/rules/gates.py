@@ -43,6 +43,8 @@ ASKS_OFFSETS: Final = frozenset({ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT})
 READS_S: Final = 30.0
 """For how long a commit or Fetch tells that who asks for offsets reads: longer than a request of either waits."""
 READERS_KEPT: Final = 10_000
+COMMITS_S: Final = 10.0
+"""For how long an operation waits for the answers of commits that are under way."""
 
 
 class GateStatus(StrEnum):
@@ -102,6 +104,11 @@ def members_of(waiters: Sequence[Waiter], *, by_commits_alone: bool) -> list[Wai
     fetched, and for a group alone that its source knows `by_commits_alone`: nobody has ever joined it.
     """
     return [each for each in waiters if each.api in JOINS or (by_commits_alone and each.is_consumer)]
+
+
+def unanswered(group: str) -> str:
+    """Why an operation does not wait any longer for a commit that is under way."""
+    return f"a commit of group '{group}' was not answered for {COMMITS_S:g} s"
 
 
 class RecordedGate(NamedTuple):

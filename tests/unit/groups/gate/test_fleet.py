@@ -169,6 +169,21 @@ async def test_a_closed_gate_waits_for_commits_and_opens_by_the_record(pair: tup
     assert follower.gates.status("g") is GateStatus.OPEN
 
 
+async def test_commits_are_settled_once_the_state_is_read_and_they_are_answered(pair: tuple[Gateway, Gateway]) -> None:
+    """Before it has read that the group is being promoted a follower sends offsets of transactions to the source."""
+    leader, follower = pair
+    settling = asyncio.create_task(leader.wires.ask("follower", "commits_settled", {**command(1, 1), "offset": 3}, 5.0))
+    await wait_until_async(lambda: bool(follower.views.waits_for), 5.0, what="the question to arrive")
+    follower.gates.commit_begins("g")
+    follower.views.apply([], 3)
+    await leader.wires.ask("follower", "commits_settled", {**command(1, 1), "group": "h", "offset": 3}, 5.0)
+    assert not settling.done()  # though this one was answered behind it
+    follower.gates.commit_ends("g")
+    await settling
+    with pytest.raises(PeerRefused, match="term 4 is over"):
+        await leader.wires.ask("follower", "commits_settled", {**command(1, 1), "term": TERM - 1}, 1.0)
+
+
 async def test_an_older_leader_closes_nothing(pair: tuple[Gateway, Gateway]) -> None:
     leader, _ = pair
     with pytest.raises(PeerRefused, match="term 4 is over"):
