@@ -1,8 +1,8 @@
 """One round of ACL sync of one link: both clusters are asked, and the target's ACLs are made what they are to be.
 
-What is to be done is decided in `rules/transform.py` and `rules/changes.py`. Here it is carried out, in requests of a
-bounded size, each of which stands for itself: a round that breaks off anywhere, or whose leader is killed, is gone on
-with by the next one, of whoever leads then.
+What is to be done is decided in `rules/transform.py` and `rules/changes.py`, and in which order in `rules/order.py`.
+Here it is carried out, in requests of a bounded size, each of which stands for itself: a round that breaks off
+anywhere, or whose leader is killed, is gone on with by the next one, of whoever leads then.
 
 Where the source cannot be asked, what is remembered stands in for it: nobody loses a right for that, and a topic that
 has failed over gets the rights that were held back, in the place of what stood in for them.
@@ -29,6 +29,7 @@ from gateway.access.rules.changes import (
     resource_of,
     settled_of,
 )
+from gateway.access.rules.order import Waiting, allows_to_delete, allows_to_make, denies, denies_to_delete
 from gateway.access.rules.transform import (
     Granted,
     LeftOut,
@@ -72,13 +73,15 @@ class AclMemory:
     """What the leader knows of a link beside what is stored. Times: monotonic seconds.
 
     `refused`: ACLs that a cluster refused. `missing`: since when an ACL that was about to be made, and is not wanted
-    any more, was not there. `at_rest`: of the last round, when there was nothing to do. `created`,
-    `deleted`: since this gateway leads.
+    any more, was not there. `behind`: changes that the last round left to a later one, since another entry is not made
+    or deleted yet. `at_rest`: of the last round, when there was nothing to do. `created`, `deleted`: since this gateway
+    leads.
     """
 
     at_rest: AtRest | None = None
     refused: Refusals[Acl, AclError] = field(default_factory=Refusals)
     missing: dict[Acl, float] = field(default_factory=dict)
+    behind: Sequence[Waiting] = ()
     created: int = 0
     deleted: int = 0
 
@@ -260,12 +263,37 @@ class AclRound:
         known = list(scene.changes.remember.items())
         for first in range(0, len(known), IN_A_REQUEST):
             await self._remember(dict(known[first : first + IN_A_REQUEST]), scene)
-        for acls in _in_requests(memory.due(scene.changes.create, now)):
-            await self._create(acls, scene)
-        for acls in _in_requests(memory.due(scene.changes.delete, now)):
-            await self._delete(acls, scene)
-        unfinished = {resource_of(acl) for acl in (*memory.refused.keys(), *scene.changes.waiting)}
+        memory.behind = await self._in_order(scene, now)
+        behind = [one.acl for one in memory.behind]
+        unfinished = {resource_of(acl) for acl in (*memory.refused.keys(), *scene.changes.waiting, *behind)}
         await self._settle(scene.settle - unfinished, scene, settled=True)
+
+    async def _in_order(self, scene: AclScene, now: float) -> list[Waiting]:
+        """Make and delete, each step by what became of the ones before it (`rules/order.py`). Returns what waits."""
+        create, delete = scene.changes.create, scene.changes.delete
+        not_made, not_deleted = set(create), set(delete)
+        not_made -= await self._create_due(denies(create), scene, now)
+        made = allows_to_make(create, not_made)
+        not_made -= await self._create_due(made.go, scene, now)
+        first = allows_to_delete(delete, not_made)
+        not_deleted -= await self._delete_due(first.go, scene, now)
+        last = denies_to_delete(delete, not_made, not_deleted)
+        await self._delete_due(last.go, scene, now)
+        return [*made.waiting, *first.waiting, *last.waiting]
+
+    async def _create_due(self, acls: Sequence[Acl], scene: AclScene, now: float) -> set[Acl]:
+        """Returns those that are there now."""
+        made: set[Acl] = set()
+        for some in _in_requests(self._memory.due(acls, now)):
+            made |= await self._create(some, scene)
+        return made
+
+    async def _delete_due(self, acls: Sequence[Acl], scene: AclScene, now: float) -> set[Acl]:
+        """Returns those that are gone now."""
+        gone: set[Acl] = set()
+        for some in _in_requests(self._memory.due(acls, now)):
+            gone |= await self._delete(some, scene)
+        return gone
 
     async def _settle(self, resources: Collection[Resource], scene: AclScene, *, settled: bool) -> None:
         all_of_them = sorted(resources)
@@ -274,8 +302,11 @@ class AclRound:
             after = records_settled(self._link.name, self._link.link_id, old, some, settled=settled)
             await self._write(old, after, scene)
 
-    async def _create(self, acls: Sequence[Acl], scene: AclScene) -> None:
-        """The claim is stored first: a kill in between leaves nothing behind that nobody remembers."""
+    async def _create(self, acls: Sequence[Acl], scene: AclScene) -> set[Acl]:
+        """The claim is stored first: a kill in between leaves nothing behind that nobody remembers.
+
+        Returns those that the target has made.
+        """
         claims = {acl: AclState.MAKING for acl in acls if scene.remembered.get(acl) not in _CLAIMED}
         await self._remember(claims, scene)
         with target_errors(), self._permit(scene):
@@ -290,8 +321,10 @@ class AclRound:
             if acl not in refused:
                 self._memory.refused.forgive(acl)
         await self._remember(made)
+        return {acl for acl in acls if acl not in refused}
 
-    async def _delete(self, acls: Sequence[Acl], scene: AclScene) -> None:
+    async def _delete(self, acls: Sequence[Acl], scene: AclScene) -> set[Acl]:
+        """Returns those that are gone."""
         with target_errors(), self._permit(scene):
             refused = await self._target.delete_acls(acls)
         for acl, exc in refused.items():
@@ -299,6 +332,7 @@ class AclRound:
         gone = [acl for acl in acls if acl not in refused]
         self._memory.deleted += len(gone)
         await self._remember({acl: after_delete(acl, scene.wanted) for acl in gone})
+        return set(gone)
 
     def _refused(self, acl: Acl, exc: BrokerError) -> None:
         error = AclError(acl, code_of(exc), str(exc), self._now_ms())

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from gateway.access.acl_round import AclError, AclMemory, AclRound, AclScene, MirrorTopics, for_all
+from gateway.access.rules.order import Waiting
 from gateway.access.rules.transform import LeftOut, Reason
 from gateway.errors import ControlError
 from gateway.kafka.connection.errors import NetError
@@ -67,7 +68,8 @@ class AclCounts:
 class AclPlan:
     """What the next round would do. `enabled`: whether one comes; else this is for all ACLs of the source.
 
-    `held`: with the reason, what of `left_out` comes with a promote. `errors`: of the rounds so far.
+    `held`: with the reason, what of `left_out` comes with a promote. `waiting`: changes that the last round left to a
+    later one, behind entries that are not made or deleted yet. `errors`: of the rounds so far.
     """
 
     enabled: bool
@@ -76,6 +78,7 @@ class AclPlan:
     own: Sequence[Acl]
     kept: int
     left_out: Sequence[LeftOut]
+    waiting: Sequence[Waiting]
     errors: Sequence[AclError]
     task: TaskStatus
 
@@ -169,7 +172,8 @@ class AclSync:
         if scene.source_error is not None:
             self._tasks.failed(name, LinkTask.ACL_SYNC, scene.source_error)
         elif errors:
-            words = f"{len(one.memory.refused)} ACLs are refused, such as: {errors[0].message}"
+            behind = f", {len(one.memory.behind)} wait for them" if one.memory.behind else ""
+            words = f"{len(one.memory.refused)} ACLs are refused{behind}, such as: {errors[0].message}"
             self._tasks.failed(name, LinkTask.ACL_SYNC, (errors[0].code, words))
         else:
             self._tasks.succeeded(name, LinkTask.ACL_SYNC)
@@ -229,6 +233,7 @@ class AclSync:
             own=sorted(scene.changes.own),
             kept=scene.changes.kept,
             left_out=[*held, *scene.left_out],
+            waiting=() if one is None else one.memory.behind,
             errors=[] if one is None else one.memory.errors(),
             task=self._tasks.one(name, LinkTask.ACL_SYNC),
         )

@@ -24,7 +24,8 @@ so for a pattern of which all topics are promoted.
 HELD is what the source grants and the target is not to have yet: it says nothing of what is on the target.
 
 **Order.** What is made comes before what is deleted, so that nobody loses a right in between that he keeps. DENY is
-made first and deleted last, so that nobody gains one.
+made first and deleted last, so that nobody gains one. What the target refuses holds up what depends on it:
+`rules/order.py`.
 """
 
 from __future__ import annotations

@@ -50,6 +50,11 @@ _IMPLIED_BY: Final[Mapping[Operation, tuple[Operation, ...]]] = {
 }
 
 
+def implied_by(operation: Operation) -> tuple[Operation, ...]:
+    """What who is allowed the operation may do beside it."""
+    return tuple(other for other, enough in _IMPLIED_BY.items() if operation in enough)
+
+
 class Rights:
     """Of one principal on one cluster. `acls`: None where the cluster has no authorizer: all is allowed there."""
 

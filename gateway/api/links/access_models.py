@@ -11,6 +11,7 @@ from gateway.access.acl_round import AclError
 from gateway.access.acl_sync import AclPlan
 from gateway.access.check import Access
 from gateway.access.rules.compare import AccessRow
+from gateway.access.rules.order import Waiting
 from gateway.access.rules.transform import LeftOut, Reason
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
 from gateway.operations.link_tasks import TaskErrorCode, TaskState
@@ -57,6 +58,21 @@ class LeftOutData(BaseModel):
         return cls(acl=AclData.of(one.acl), reason=one.reason, reason_detail=one.detail)
 
 
+class WaitingAclData(BaseModel):
+    """A change that waits until another ACL is made or deleted. `is_delete`: else the ACL is to be made."""
+
+    acl: AclData
+    is_delete: bool
+    behind: AclData
+    reason_detail: str
+
+    @classmethod
+    def of(cls, one: Waiting) -> WaitingAclData:
+        """From what a round has left to a later one."""
+        behind = AclData.of(one.behind)
+        return cls(acl=AclData.of(one.acl), is_delete=one.is_delete, behind=behind, reason_detail=one.detail)
+
+
 class AclErrorData(BaseModel):
     """An ACL that the target refused to make or to delete. `error_time_ms`: when last."""
 
@@ -76,7 +92,8 @@ class AclPlanData(BaseModel):
 
     `acl_sync_enabled`: false: what it would do if it copied every ACL. `create`, `delete`: in this order. `own`: wanted
     ones that the target has of its own, which are left as they are. `unchanged_count`: that the link has made, and
-    follows; those of promoted topics are the target's to decide.
+    follows; those of promoted topics are the target's to decide. `waiting`: what the last round did not do yet, because
+    the target has not made or deleted another one.
     """
 
     kind: Literal["KafkaLinkAclPlanData"] = "KafkaLinkAclPlanData"
@@ -92,6 +109,8 @@ class AclPlanData(BaseModel):
     unchanged_count: int
     left_out: list[LeftOutData]
     left_out_count: int
+    waiting: list[WaitingAclData]
+    waiting_count: int
     errors: list[AclErrorData]
 
     @classmethod
@@ -110,6 +129,8 @@ class AclPlanData(BaseModel):
             unchanged_count=plan.kept,
             left_out=[LeftOutData.of(one) for one in plan.left_out[:SHOWN]],
             left_out_count=len(plan.left_out),
+            waiting=[WaitingAclData.of(one) for one in plan.waiting[:SHOWN]],
+            waiting_count=len(plan.waiting),
             errors=[AclErrorData.of(one) for one in plan.errors],
         )
 

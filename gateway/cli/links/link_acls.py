@@ -30,6 +30,9 @@ def plan(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> N
     for one in answer["left_out"]:
         line(f"! {acl_words(one['acl'])}: {one['reason']}, {one['reason_detail']}", "yellow")
     and_more(answer["left_out_count"] - len(answer["left_out"]))
+    for one in answer["waiting"]:
+        line(f"{'-' if one['is_delete'] else '+'} {acl_words(one['acl'])} waits: {one['reason_detail']}", "yellow")
+    and_more(answer["waiting_count"] - len(answer["waiting"]))
     for one in answer["errors"]:
         line(f"refused: {one['error_code']}: {one['error_message']}", "red")
     typer.echo(

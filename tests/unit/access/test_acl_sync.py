@@ -484,3 +484,81 @@ async def test_a_plan_before_it_is_switched_on(plane):
     await plane.with_link()
     plan = await plane.service.acl_sync.plan("l")
     assert (plan.enabled, plan.create) == (False, (acl(),))
+
+
+def waiting(plane: Plane) -> list[tuple[Acl, bool, Acl]]:
+    return list(plane.service.acl_sync._rounds.known["l"].memory.behind)
+
+
+async def test_no_right_is_lost_when_its_wider_form_is_refused(plane):
+    wide = acl(operation=WRITE)
+    narrow = acl(operation=WRITE, host="10.0.0.1")
+    plane.source.acls_there = {wide}
+    await linked(plane, **{"acl.sync.write.hosts": "10.0.0.1"})
+    await plane.with_mirror()
+    await round_of(plane)
+    assert narrow in plane.target.acls_there
+    await promoted(plane)
+    plane.target.refused_acls = {wide: BrokerError(7, "REQUEST_TIMED_OUT")}
+    await round_of(plane)
+    assert narrow in plane.target.acls_there
+    assert (narrow, True, wide) in waiting(plane)
+    assert [(one.acl, one.is_delete, one.behind) for one in (await plane.service.acl_sync.plan("l")).waiting] == (
+        waiting(plane)
+    )
+    status = plane.parts.tasks.one("l", LinkTask.ACL_SYNC).present_error
+    assert status is not None
+    assert "1 ACLs are refused, 2 wait for them" in status.message
+
+    plane.target.refused_acls = {}
+    await round_of(plane, 60.0)
+    assert plane.target.acls_there == {wide}
+    assert not waiting(plane)
+
+
+async def test_no_right_is_given_when_the_deny_beside_it_is_refused(plane):
+    allow, other = acl("payments"), acl("billing")
+    deny = allow._replace(host="10.9.9.9", permission=Permission.DENY)
+    plane.source.acls_there = {allow, deny, other}
+    plane.target.refused_acls = {deny: REFUSED}
+    await linked(plane)
+    await round_of(plane)
+    assert plane.target.acls_there == {other}  # which has nothing to do with it
+    assert waiting(plane) == [(allow, False, deny)]
+    await round_of(plane, 0.0)  # the DENY is not asked for again yet, and the ALLOW waits
+    assert plane.target.acls_there == {other}
+
+    plane.target.refused_acls = {}
+    await round_of(plane, 60.0)
+    assert plane.target.acls_there == {allow, deny, other}
+
+
+async def test_a_deny_stays_while_the_allow_that_it_denies_cannot_be_deleted(plane):
+    allow = acl("payments")
+    deny = allow._replace(permission=Permission.DENY)
+    plane.source.acls_there = {allow, deny}
+    await linked(plane)
+    await round_of(plane)
+    plane.source.acls_there = set()
+    plane.target.refused_acls = {allow: REFUSED}
+    await round_of(plane)
+    assert plane.target.acls_there == {allow, deny}
+    assert waiting(plane) == [(deny, True, allow)]
+    plane.target.refused_acls = {}
+    await round_of(plane, 60.0)
+    assert plane.target.acls_there == set()
+
+
+async def test_a_promoted_resource_is_not_left_alone_while_one_of_its_acls_waits(plane):
+    allow = acl()
+    deny = allow._replace(name="*", permission=Permission.DENY)
+    plane.source.acls_there = {allow, deny}
+    plane.target.refused_acls = {deny: REFUSED}
+    await linked(plane)
+    await plane.with_mirror()
+    await promoted(plane)
+    await round_of(plane)
+    assert waiting(plane) == [(allow, False, deny)]
+    plane.target.refused_acls = {}
+    await round_of(plane, 60.0)
+    assert plane.target.acls_there == {allow, deny}

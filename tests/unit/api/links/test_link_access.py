@@ -40,6 +40,7 @@ async def test_a_plan(api, plane, monkeypatch):
     assert (body["create"], body["create_count"], body["delete"], body["own"]) == ([SHOWN], 1, [], [])
     (left_out,) = body["left_out"]
     assert (left_out["acl"]["operation"], left_out["reason"]) == ("WRITE", "UNTIL_PROMOTED")
+    assert (body["waiting"], body["waiting_count"]) == ([], 0)
 
     monkeypatch.setattr(access_models, "SHOWN", 2)
     plane.source.acls_there = {ACL._replace(name=f"t{index}") for index in range(5)}
