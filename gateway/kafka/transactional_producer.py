@@ -36,6 +36,7 @@ from protocol.batch.header import iter_batches
 from protocol.batch.keyed import KeyedRecord, transactional_batch
 from protocol.batch.stamp import Stamp
 from protocol.errors import ErrorCode, error_name, is_retriable
+from protocol.fetch import FetchedPartition
 from protocol.messages import (
     AddPartitionsToTxnRequest,
     DescribeTransactionsRequest,
@@ -95,6 +96,8 @@ class TransactionalProducer:
         self._unknown: _Span | None = None
         self._fenced = ""
         self._unmapped = False  # since the coordinator has no such producer id under this transactional id
+        self._last = -1  # the offset of the last record that is known to be committed
+        self._is_anew = False  # the transactional id was forgotten, and is taken anew: nothing was committed since
 
     async def init(self, timeout_s: float) -> None:
         """Take the transactional id over.
@@ -129,6 +132,8 @@ class TransactionalProducer:
             self._open = True
             await self._begin(deadline)
             span = await self._produce_all(records, deadline)
+            if self._is_anew:
+                await self._require_own(span, deadline)
             sending = partial(self._is_sent, span, still)
             await self._ask("EndTxn", self._end_request(commit=True), _code, deadline, cap=_END_CAP, sending=sending)
         except ClusterUnavailable as exc:
@@ -137,13 +142,17 @@ class TransactionalProducer:
             return await self._given_up(exc, deadline)
         # A request that was sent twice may arrive a second time: it must not meet the next transaction (KIP-890).
         self._open, self._unknown = self._lost, None
+        self._last = span.last
         return span.last
 
     async def _begin(self, deadline: float) -> None:
         """The coordinator has a transaction of this producer, with the topic in it.
 
         A transactional id that nobody uses for `transactional.id.expiration.ms` (7 days) is forgotten, which is no
-        take-over: whoever takes over makes the coordinator know it again, and is asked for (KIP-664).
+        take-over: whoever takes over makes the coordinator know it again, and is asked for (KIP-664). It is proved
+        twice more that nobody did: a producer id that is new begins at epoch 0, so behind a higher one somebody came in
+        between (or the answer to this very request was lost: then nothing is proved); and nobody's records are in the
+        log behind the last own one (`_require_own`), who may have been forgotten as well by now.
         """
         try:
             await self._ask("AddPartitionsToTxn", self._add_request(), _code_of_partition, deadline, cap=_ADD_CAP)
@@ -151,9 +160,52 @@ class TransactionalProducer:
             if not self._unmapped or not await self._is_forgotten(deadline):
                 raise
             self._fenced, self._unmapped = "", False
-            self._id, self._epoch = -1, -1
+            self._id, self._epoch, self._is_anew = -1, -1, True
             await self._init(deadline)
+            if self._epoch:
+                self._fenced = "the transactional id was forgotten, and somebody else has taken it meanwhile"
+                self._require_usable()
             await self._ask("AddPartitionsToTxn", self._add_request(), _code_of_partition, deadline, cap=_ADD_CAP)
+
+    async def _require_own(self, span: _Span, deadline: float) -> None:
+        """Nobody else has committed anything since this producer has: `span` is open, so the last stable offset is at
+        its first record, and whatever is before it is to be read."""
+        found = await self._first_of_others(span, deadline)
+        if found < 0:
+            self._is_anew = False
+            return
+        with suppress(ClusterUnavailable, BrokerError):  # else the coordinator does it in time
+            await self._ask("EndTxn", self._end_request(commit=False), _code, deadline, cap=_END_CAP)
+        self._fenced = f"the transactional id was forgotten, and somebody else has written offset {found} meanwhile"
+        self._require_usable()
+
+    async def _first_of_others(self, span: _Span, deadline: float) -> int:
+        """The first offset between the last own record and `span` that somebody has committed a record at, or that it
+        cannot be said of; -1: there is none."""
+        position = self._last + 1
+        if not position:
+            return 0
+
+        async def once(timeout_s: float) -> tuple[int, FetchedPartition]:
+            part = await fetch_committed(self._cluster, self._topic, position, min(timeout_s, _LOOK_S))
+            if not part.error_code and part.last_stable_offset < span.first:  # has not heard of all yet
+                return ErrorCode.OFFSET_NOT_AVAILABLE, part
+            return 0 if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE else part.error_code, part
+
+        while position < span.first:
+            part = await self._again("Fetch", once, deadline)
+            if part.error_code:
+                return position
+            aborted, before = AbortedTransactions(part.aborted), position
+            for header, _ in iter_batches(part.records):
+                gone = aborted.is_aborted(header) or header.is_control
+                if header.last_offset >= position and header.base_offset < span.first:
+                    if not gone:
+                        return header.last_offset
+                    position = header.next_offset
+            if position == before:  # the rest was compacted away
+                break
+        return -1
 
     async def _is_forgotten(self, deadline: float) -> bool:
         """Whether the coordinator knows nothing of the transactional id; False too where it does not tell (before Kafka
@@ -196,6 +248,7 @@ class TransactionalProducer:
         self._unknown = None
         if not made:
             raise NotCommitted("it was aborted")
+        self._last = span.last
         return span.last
 
     def _unanswered(self, exc: ClusterUnavailable) -> NetError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.logs.compacted_log import CompactedLog
+from gateway.kafka.logs.log_follower import LogFollower
 from gateway.kafka.transactional_producer import Fenced, TransactionalProducer
 from gateway.transport.host import Host
 from protocol.batch.keyed import KeyedRecord
@@ -84,3 +85,54 @@ def test_one_that_somebody_else_took_since_is_fenced(loop: SimLoop) -> None:
         await wrote(successor, b"3")
 
     told(loop, story)
+
+
+def test_one_that_somebody_else_took_and_lost_as_well_is_fenced_by_what_that_one_wrote(loop: SimLoop) -> None:
+    """A leader that was suspended for two weeks: the coordinator has forgotten its successor, the log has not."""
+
+    async def story(target: ClusterModel, client: Cluster) -> None:
+        former, successor = (TransactionalProducer(client, NAME, TOPIC) for _ in range(2))
+        await former.init(5.0)
+        await wrote(former, b"1")
+        forgets(target)
+        await successor.init(5.0)
+        last = await wrote(successor, b"2")
+        forgets(target)
+        with pytest.raises(Fenced, match=f"somebody else has written offset {last}"):
+            await wrote(former, b"3")
+        await successor.init(20.0)  # what was open is ended
+        assert [value async for value in values(client)] == [b"1", b"2"]
+
+    told(loop, story)
+
+
+def test_one_that_somebody_takes_right_behind_the_question_is_fenced(
+    loop: SimLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new producer id begins at epoch 0: with a higher one, somebody was there before."""
+
+    async def story(target: ClusterModel, client: Cluster) -> None:
+        former, successor = (TransactionalProducer(client, NAME, TOPIC) for _ in range(2))
+        await former.init(5.0)
+        await wrote(former, b"1")
+        forgets(target)
+        asked = former._is_forgotten
+
+        async def taken_then(deadline: float) -> bool:
+            found = await asked(deadline)
+            await successor.init(5.0)
+            return found
+
+        monkeypatch.setattr(former, "_is_forgotten", taken_then)
+        with pytest.raises(Fenced, match="somebody else has taken it meanwhile"):
+            await wrote(former, b"2")
+        assert [value async for value in values(client)] == [b"1"]
+
+    told(loop, story)
+
+
+async def values(client: Cluster) -> AsyncIterator[bytes | None]:
+    follower = LogFollower(client, TOPIC)
+    while not follower.at_end:
+        for record in await follower.read(0.5):
+            yield record.value
