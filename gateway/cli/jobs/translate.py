@@ -270,6 +270,6 @@ def _show(report: dict[str, Any]) -> None:
         where = f"{one['topic']}-{one['partition']} at {one['source_offset']}"
         say(f"not exact: {one['group']} {where}: {one['rule']} {one['why']}".rstrip())
     for text in (*report["other_records"], *report["changed"]):
-        say(f"nothing is committed: {text}")
+        say(f"{'no more' if report['committed'] else 'nothing'} is committed: {text}")
     for one in report.get("problems", ())[:_SHOWN]:
         say(f"{one['outcome']}: {one['group']} {one['topic']}-{one['partition']} {one['message']}".rstrip())

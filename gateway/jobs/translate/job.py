@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +29,9 @@ Say = Callable[[str], None]
 LookAgain = Callable[[Terms], tuple[Terms, list[str]]]
 _TASKS_OF_A_SORT = 3
 """Of each core, about: reading, sorting, summing up."""
+GROUPS_AT_ONCE = 200
+"""Of which the gateway is asked together, right before they are committed: a second or two of work."""
+_PROBLEMS = 1000
 _BAD = (Outcome.REFUSED, Outcome.FAILED, Outcome.NOT_MIRRORED, Outcome.NOT_EXACT)
 
 
@@ -143,8 +147,8 @@ def run(
 
     Args:
         read_back: tells of offsets at which the two clusters have different records; then nothing is committed.
-        look_again: asked right before the commit: the terms as they are by then, and what has changed of the mirrors
-            since the translation; then nothing is committed either.
+        look_again: asked right before each `GROUPS_AT_ONCE` groups are committed: the terms as they are by then, and
+            what has changed of the mirrors since the translation; then nothing is committed any more.
         say: gets a line now and then.
         tell: how far it is.
     """
@@ -172,11 +176,11 @@ def run(
             told_of_tasks(spark, TASKS_PER_CORE * slots, 0, tell),
         ):
             report["other_records"] = read_back(translated)
+            report.update(committed=False, changed=[])
             write = write and not report["other_records"]
-            terms, report["changed"] = look_again(terms) if write else (terms, [])
-            write = write and not report["changed"]
-            report["committed"] = write
-            failed = _commit(spark, translated, target, terms, report) if write else False
+            asked = _Asked(terms, look_again)
+            names = sorted(group["group"] for group in groups)
+            failed = _commit(spark, translated, target, names, asked, report) if write else False
     finally:
         translated.unpersist()
     report["seconds"] = round(time.monotonic() - clock, 3)
@@ -184,16 +188,43 @@ def run(
     return Outcomes(report=report, failed=failed or (bool(report["not_exact"]) and not terms.inexact))
 
 
+class _Asked:
+    """The terms of a commit, asked for again and again."""
+
+    def __init__(self, terms: Terms, look_again: LookAgain) -> None:
+        self._terms, self._look_again = terms, look_again
+
+    def now(self) -> tuple[Terms, list[str]]:
+        """The terms, and what has changed of the mirrors."""
+        self._terms, changed = self._look_again(self._terms)
+        return self._terms, changed
+
+
 def _commit(
-    spark: SparkSession, translated: DataFrame, target: Mapping[str, str], terms: Terms, report: dict[str, Any]
+    spark: SparkSession,
+    translated: DataFrame,
+    target: Mapping[str, str],
+    groups: Sequence[str],
+    asked: _Asked,
+    report: dict[str, Any],
 ) -> bool:
-    """Commit, note the outcomes in the report; True when something is not as asked for."""
-    outcomes = commit(spark, target, translated, terms).persist()
-    try:
-        counts = {row.outcome: row["count"] for row in outcomes.groupBy("outcome").count().collect()}
-        bad = outcomes.where(F.col("outcome").isin(*_BAD))
-        report["outcomes"] = counts
-        report["problems"] = [row.asDict() for row in bad.orderBy("group", "topic", "partition").limit(1000).collect()]
-    finally:
-        outcomes.unpersist()
+    """Commit some groups after the others, note the outcomes in the report; True when something is not as asked for.
+
+    All at once they take minutes, in which a group may be promoted, or its mirror change.
+    """
+    counts, problems = Counter[str](), list[dict[str, Any]]()
+    for start in range(0, len(groups), GROUPS_AT_ONCE):
+        terms, report["changed"] = asked.now()
+        if report["changed"]:
+            break
+        report["committed"] = True
+        some = translated.where(F.col("group").isin(list(groups[start : start + GROUPS_AT_ONCE])))
+        outcomes = commit(spark, target, some, terms).persist()
+        try:
+            counts.update({row.outcome: row["count"] for row in outcomes.groupBy("outcome").count().collect()})
+            bad = outcomes.where(F.col("outcome").isin(*_BAD)).orderBy("group", "topic", "partition")
+            problems += [row.asDict() for row in bad.limit(_PROBLEMS - len(problems)).collect()]
+        finally:
+            outcomes.unpersist()
+    report.update(outcomes=dict(counts), problems=problems)
     return any(name in counts for name in _BAD)

@@ -41,6 +41,20 @@ def test_groups_that_were_promoted_meanwhile_are_left_alone(spark: SparkSession,
     assert (outcome.failed, commits) == (False, [now])
 
 
+def test_the_gateway_is_asked_again_before_each_part(
+    spark: SparkSession, commits: list[Terms], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit of many groups takes minutes: one of the later groups is promoted by then, then a mirror fails."""
+    monkeypatch.setattr(job, "GROUPS_AT_ONCE", 1)
+    both = translated(spark).union(translated(spark).withColumn("group", F.lit("h")))
+    three = both.union(translated(spark).withColumn("group", F.lit("i")))
+    now = [(PLAIN, []), (Terms(frozenset({"h"})), []), (PLAIN, ["mirror topic 't' was changed meanwhile"])]
+    asked = iter(now)
+    outcome = job.run(spark, three, {}, write=True, look_again=lambda _: next(asked))
+    assert commits == [PLAIN, Terms(frozenset({"h"}))]
+    assert (outcome.failed, outcome.report["committed"], outcome.report["changed"]) == (True, True, now[2][1])
+
+
 def test_who_commits_nothing_does_not_ask(spark: SparkSession, commits: list[Terms]) -> None:
     outcome = job.run(spark, translated(spark), {}, write=False, look_again=lambda _: pytest.fail("asked"))
     assert (outcome.failed, commits) == (False, [])
