@@ -46,6 +46,8 @@ class GroupGatherer:
         """
         if record.state is GroupState.PROMOTED:
             return
+        if record.silent_s and not progress.silences.last:  # seen by another leader
+            progress.silences = progress.silences.ended(float(record.silent_s))
         asked_at = self._clock()
         try:
             view = await self._offsets.source_view(record, _ASK_S)

@@ -126,6 +126,7 @@ class GroupPromotions:
                     return
                 await self._gather.look(self._record(link, group), progress, force=force)
                 record = await self._arrived(self._record(link, group), progress)
+                record = await self._remembered(record, progress)
                 snapshot = self._gather.snapshot(record, progress, requested=requested, force=force)
                 step = next_step(snapshot, self._limits)
                 check_invariants(snapshot, step)
@@ -184,6 +185,15 @@ class GroupPromotions:
         await self._store.replace(record, back)
         progress.arrived = False
         return back
+
+    async def _remembered(self, record: GroupRecord, progress: GroupProgress) -> GroupRecord:
+        """How seldom it commits is for the next leader to know, too."""
+        silent_s = progress.silences.to_store(record.silent_s, self._limits.memberless_quiet_s)
+        if silent_s == record.silent_s or record.state is not GroupState.ACTIVE:
+            return record
+        known = replace(record, silent_s=silent_s)
+        await self._store.replace(record, known)
+        return known
 
     async def commits_after_promote(self, record: GroupRecord) -> int:
         """Partitions of a promoted group whose offset on the source is another than the one that was carried.

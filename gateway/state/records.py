@@ -410,7 +410,8 @@ class GroupRecord:
     `note`: what the operator should know of the offsets that were carried. `demoted`: it was sent back to the source
     and nobody has been seen to read there since. `sent_back`: what the source held for it then, so that whoever leads
     sees by its commits that somebody has come, and gone, while nobody looked; empty while it is not `demoted`. `kind`:
-    as the source told when the record was made; of a SHARE group, offsets are start offsets (KIP-932).
+    as the source told when the record was made; of a SHARE group, offsets are start offsets (KIP-932). `silent_s`: the
+    longest time in seconds that was seen between two commits by nobody who is a member (`groups/rules/silences.py`).
     """
 
     link: str
@@ -424,6 +425,7 @@ class GroupRecord:
     demoted: bool = False
     sent_back: tuple[SourceOffset, ...] = ()
     kind: GroupKind = GroupKind.CONSUMER
+    silent_s: int = 0
 
     @property
     def source_name(self) -> str:

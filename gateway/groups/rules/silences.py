@@ -6,6 +6,7 @@ their checkpoints every 1 to 10 minutes: the same silence says that the one is g
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 KEPT: Final = 10
@@ -14,6 +15,7 @@ TIMES: Final = 2.0
 """How many times the longest silence must pass: one commit may have been left out, as a checkpoint that failed is."""
 QUIET_MOST_S: Final = 1200.0
 """Twice the longest interval that checkpoints commonly have."""
+_GROWS: Final = 1.25
 
 
 class Silences(NamedTuple):
@@ -33,6 +35,16 @@ class Silences(NamedTuple):
     def quiet_s(self, least_s: float) -> float:
         """How long nobody must commit, in seconds: `least_s` to `QUIET_MOST_S`."""
         return max(least_s, min(TIMES * self.longest_s, QUIET_MOST_S))
+
+    def to_store(self, stored_s: int, least_s: float) -> int:
+        """What a group's record is to say of it, in whole seconds: as it says, or more.
+
+        It does for whoever leads next, and is not written for each silence that is a little longer than the one before:
+        20 times at most for a group.
+        """
+        longest_s = math.ceil(min(self.longest_s, QUIET_MOST_S / TIMES))
+        is_news = TIMES * longest_s > least_s and longest_s > _GROWS * stored_s
+        return longest_s if is_news else stored_s
 
     def why(self, least_s: float) -> str:
         """Why it is longer than the least; '' when it is not."""

@@ -225,6 +225,20 @@ async def test_who_commits_seldom_must_be_silent_for_longer(scene: GroupScene, i
     assert scene.now >= began + interval_s
 
 
+async def test_the_next_leader_knows_how_seldom_it_commits(scene: GroupScene) -> None:
+    commits_every(scene, 60.0)
+    await scene.attempts(200)
+    assert scene.record.silent_s == 58
+    scene.promoter = scene.leader()
+    scene.wait_at_the_gate(ApiKey.OFFSET_COMMIT)
+    commits_every(scene, math.inf)
+    await scene.attempts(100)
+    assert scene.record.state is GroupState.ACTIVE
+    assert "its last commits came up to 58 s apart" in scene.promoter.waits_for("l", "g")
+    await scene.attempts(40)
+    assert scene.open
+
+
 async def test_a_dry_run_knows_how_seldom_it_commits(scene: GroupScene) -> None:
     commits_every(scene, 60.0)
     await scene.attempts(200)
