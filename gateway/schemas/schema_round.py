@@ -6,10 +6,14 @@ A round makes `IN_A_ROUND` changes at the most; the rest follows at once, in rou
 
 Whether a registry takes ids from outside is not known before it has done so: some have no modes, some say IMPORT and
 give ids of their own all the same. So the answer to each import is compared, and one that is wrong is taken back.
+
+A subject is looked at again right before each change of it that somebody else's version would be harmed by: what is not
+as it was when the round was decided is left alone for the rest of the round, and decided anew (`rules/as_seen.py`).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -21,6 +25,7 @@ from gateway.operations.link_tasks import TaskErrorCode
 from gateway.operations.rules.refusals import Refusals
 from gateway.schemas.look import Asked, Look, Seen
 from gateway.schemas.registry import Registry, RegistryRefused, task_code
+from gateway.schemas.rules.as_seen import why_not_as_seen, why_not_imported
 from gateway.schemas.rules.model import IMPORT, READONLY, Schema, VersionKey
 from gateway.schemas.rules.plan import plan
 from gateway.schemas.rules.remember import after, at_promote, before, of_link, references_on_target, with_entries
@@ -35,7 +40,15 @@ IN_A_ROUND: Final = 500
 STORED_TOGETHER: Final = 50
 """Changes whose outcomes are stored in one write. What is lost of them is seen on the target by the next look."""
 
+SHOWN_TRIES: Final = 20
+SHOWN_AFTER_S: Final = 0.1
+"""A registry of several nodes may answer from one that has not read yet what another one has written."""
+
 _REMEDY: Final = f"set {SCHEMA_IDS}=translate"
+
+
+class NotAsSeen(RegistryRefused):
+    """Somebody else has changed a subject since the round was decided. Nothing of it is changed; the next one looks."""
 
 
 class SchemaError(NamedTuple):
@@ -106,6 +119,7 @@ class SchemaRound:
         self._pending: dict[str, SchemaRecord] = {}
         self._unstored = 0
         self._own: frozenset[str] = frozenset()
+        self._left_alone: set[str] = set()
 
     async def look(self, asked: Asked) -> Looked:
         """Nothing is changed. Raises as `Look.take`, and Conflict when the target cannot do what the link asks for."""
@@ -146,6 +160,7 @@ class SchemaRound:
             StoreError: it could not be stored, or the link was changed meanwhile.
         """
         self._own = looked.plan.own
+        self._left_alone.clear()
         try:
             for name, entries in looked.plan.present.items():
                 await self._note(with_entries(self._record(name), entries))
@@ -159,6 +174,8 @@ class SchemaRound:
         return max(0, len(due) - IN_A_ROUND)
 
     async def _change(self, change: Change, looked: Looked) -> None:
+        if change.subject in self._left_alone:
+            return
         claim = before(change, self._record(change.subject))
         if claim != self.records().get(change.subject):
             self._pending[change.subject] = claim
@@ -166,6 +183,8 @@ class SchemaRound:
         try:
             entry = await self._asked(change, looked)
         except RegistryRefused as exc:
+            if isinstance(exc, NotAsSeen):
+                self._left_alone.add(change.subject)
             error = SchemaError(change, task_code(exc), str(exc), self._now_ms())
             self._memory.refused.add(change.key, error, self._clock(), self._config.schema_sync_ms / 1000)
             return
@@ -175,34 +194,97 @@ class SchemaRound:
     async def _asked(self, change: Change, looked: Looked) -> SchemaEntry | None:
         match change.kind:
             case ChangeKind.MODE:
-                await self._target.set_mode(change.subject, change.value, force=change.force)
+                await self._set_mode(change, looked)
             case ChangeKind.LEVEL:
+                if not self._record(change.subject).entries:  # somebody else's by now, maybe
+                    there = await self._target.numbers(change.subject, deleted=True)
+                    if why := why_not_as_seen(there, self._known(change.subject, looked)):
+                        await self._give_back(change.subject)
+                        raise self._not_as_seen(change.subject, why)
                 await self._target.set_level(change.subject, change.value)
                 self._memory.levels += 1
             case ChangeKind.DELETE:
                 await self._delete(change)
             case ChangeKind.REGISTER:
-                scene = looked.seen.scene
-                schema = scene.source[change.subject].versions[change.version].schema
-                entry = await self._register(change, schema, scene.of_target(change.subject).numbers)
+                schema = looked.seen.scene.source[change.subject].versions[change.version].schema
+                entry = await self._register(change, schema, self._known(change.subject, looked))
                 self._memory.registered += 1
                 return entry
         return None
 
+    async def _set_mode(self, change: Change, looked: Looked) -> None:
+        """IMPORT is a lock: behind it nobody else registers, so what came before it is seen there, and decides."""
+        name = change.subject
+        try:
+            await self._target.set_mode(name, change.value, force=change.force)
+        except RegistryRefused as exc:
+            why = why_not_as_seen(await self._target.numbers(name, deleted=True), self._known(name, looked))
+            if why and change.value == IMPORT:
+                await self._give_back(name)
+                raise self._not_as_seen(name, why) from exc
+            raise
+        if change.value == IMPORT:
+            await self._require_locked(name, looked)
+
+    async def _require_locked(self, name: str, looked: Looked) -> None:
+        mode = await self._target.mode(name)
+        for _ in range(SHOWN_TRIES):
+            if mode == IMPORT:
+                break
+            await asyncio.sleep(SHOWN_AFTER_S)
+            mode = await self._target.mode(name)
+        there, record = await self._target.numbers(name, deleted=True), self._record(name)
+        why = why_not_imported(mode, there, self._known(name, looked))
+        if why and mode == IMPORT:
+            await self._target.set_mode(name, looked.seen.scene.of_target(name).mode)
+            await self._give_back(name)
+        elif why and there and not record.entries:  # it may be IMPORT yet, so that is remembered
+            await self._note(replace(record, own=True))
+        if why:
+            raise self._not_as_seen(name, why)
+
+    async def _give_back(self, name: str) -> None:
+        """The link has not set the mode of a subject, or not any more; one without versions of its own is not its."""
+        record = self._record(name)
+        if record.entries:
+            await self._note(replace(record, imports=False))
+        else:
+            await self._forget(name)
+
+    def _known(self, name: str, looked: Looked) -> frozenset[int]:
+        """Numbers of versions that the round was decided from, and of those that it has registered since."""
+        own = {entry.target_version for entry in self._record(name).entries}
+        return looked.seen.scene.of_target(name).numbers | own
+
+    def _not_as_seen(self, name: str, why: str) -> NotAsSeen:
+        return NotAsSeen(f"the target registry {self._target.url}: '{name}': {why}", self._target.side, 409, 0)
+
     async def _delete(self, change: Change) -> None:
+        """Only the very version that the link knows: numbers may be given again after a delete for good."""
         entry = remembered(self._record(change.subject)).get(change.version)
-        if entry is not None and entry.target_version in await self._target.numbers(change.subject, deleted=False):
+        if entry is None or entry.target_version not in await self._target.numbers(change.subject, deleted=False):
+            return
+        found = await self._target.version(change.subject, entry.target_version)
+        if found is not None and found.id == entry.target_id:
             await self._target.delete(change.subject, entry.target_version)
             self._memory.deleted += 1
 
-    async def _register(self, change: Change, schema: Schema, there: Collection[int]) -> SchemaEntry | None:
-        """None when something that it names was refused before it: it comes after that."""
+    async def _register(self, change: Change, schema: Schema, known: Collection[int]) -> SchemaEntry | None:
+        """None when something that it names was refused before it: it comes after that.
+
+        Args:
+            known: numbers of the subject's versions that nobody else has registered since it was looked at.
+        """
         normalize = self._config.schema_normalize
         try:
             body = schema.body(references_on_target(schema.references, self.records()))
         except KeyError:
             return None
         if self._config.schema_ids is SchemaIds.FIXED:
+            mode = await self._target.mode(change.subject)
+            there = await self._target.numbers(change.subject, deleted=True)
+            if why := why_not_imported(mode, there, known):
+                raise self._not_as_seen(change.subject, why)
             given = await self._target.register(
                 change.subject, body, schema_id=change.id, number=change.version, normalize=normalize
             )
@@ -223,7 +305,7 @@ class SchemaRound:
         """The target has given an id, or a number, of its own: so it would with every other one. Raises Conflict.
 
         Args:
-            there: numbers of versions that the target had before this round.
+            there: numbers of versions that the target had right before.
         """
         found = await self._target.lookup(change.subject, body)
         known = {entry.target_version for entry in self._record(change.subject).entries}

@@ -6,7 +6,8 @@ round that breaks off anywhere is gone on with by looking again. Theory:
 * **Ids fixed** (`schema.ids=fixed`). A registry takes ids from outside in mode IMPORT only, and there it checks
   nothing: a version that is there already is *overwritten*. So a subject is imported into only while all that the
   target has of it is what the source has: the same versions, ids and schemas. Else all of it is left out, with the
-  reason. An id means one schema in all of a registry; one that is taken by another schema is left out, too.
+  reason. That is asked again behind the mode (`as_seen.py`). An id means one schema in all of a registry; one that is
+  taken by another schema is left out, too.
 * **Ids translated.** The target gives ids, and gives the same one for the same schema however often it is asked. So
   nothing is compared: versions are registered in their order, and what comes back is the id map. Compatibility was
   checked when they came to the source, under levels of then; so the link's own subjects have NONE meanwhile.

@@ -224,6 +224,9 @@ class StrictRegistry:
         elif row.deleted:
             raise Refusal(404, 40406, f"Subject '{name}' Version {number} was soft deleted")
         row.deleted = True
+        if not self._numbers(name, {}):  # with its last active version a subject loses its settings
+            self.modes.pop(name, None)
+            self.levels.pop(name, None)
         return number
 
     def _config(self, method: str, subject: str, body: Any) -> dict[str, str]:

@@ -495,3 +495,110 @@ async def test_a_subject_of_another_context_is_left_alone(pair: RegistryPair) ->
     pair.source.add("orders-value", NUMBER)
     await pair.linked()
     assert set(pair.target.content()) == {"orders-value"}
+
+
+LATE = {"type": "record", "name": "N", "fields": [*NUMBER["fields"], {"name": "z", "type": "int", "default": 0}]}
+
+
+def registers_late(pair: RegistryPair, when: str, name: str = "orders-value", *, nth: int = 1) -> list[int]:
+    """A client registers LATE right before the nth request of this kind that finds IMPORT, or that sets it. The mode
+    that is in its way is taken off before. Returns its ids."""
+    came: list[int] = []
+    seen = 0
+
+    def before(method: str, path: str) -> None:
+        nonlocal seen
+        if f"{method} {path}".startswith(when) and (method != "GET" or pair.target.modes.get(name) == IMPORT):
+            seen += 1
+            if seen == nth:
+                pair.target.modes.pop(name, None)
+                came.append(pair.target.add(name, LATE))
+
+    pair.target.before = before
+    return came
+
+
+@pytest.mark.parametrize("had", [True, False], ids=["a subject with a version", "a new subject"])
+@pytest.mark.parametrize("when", ["PUT /mode/orders-value", "GET /mode/orders-value"])
+async def test_what_a_client_registers_behind_the_look_is_not_overwritten(
+    pair: RegistryPair, monkeypatch: pytest.MonkeyPatch, had: bool, when: str
+) -> None:
+    """Before the mode is set, and when it is taken off again."""
+    monkeypatch.setattr(schema_round, "SHOWN_AFTER_S", 0.0)
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    pair.source.add("orders-value", WIDER, schema_id=9)
+    pair.source.add("other-value", NUMBER, schema_id=7)
+    pair.source.levels["orders-value"] = "FULL"
+    if had:
+        pair.target.add("orders-value", NUMBER, schema_id=7)
+    came = registers_late(pair, when)
+    await pair.linked()
+    assert len(came) == 1
+    (row,) = [row for row in pair.target.content()["orders-value"].values() if row[0] == came[0]]
+    assert '"z"' in row[1]["schema"]
+    assert "orders-value" not in pair.target.modes, "clients go on registering"
+    assert "orders-value" not in pair.target.levels
+    assert pair.state[1] is TaskErrorCode.POLICY_VIOLATION_ERROR
+    assert pair.target.content()["other-value"]  # which has nothing to do with it
+
+    await pair.round(100_000.0)
+    assert {name for name, *_ in await pair.left_out()} == {"orders-value"}
+    assert "orders-value" not in pair.target.levels
+
+
+async def test_a_mode_that_is_taken_off_between_two_registrations(pair: RegistryPair) -> None:
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    pair.source.add("orders-value", WIDER, schema_id=9)
+    came = registers_late(pair, "GET /mode/orders-value", nth=3)  # after it was set, before 1, before 2
+    await pair.linked()
+    assert [row[0] for row in pair.target.content()["orders-value"].values()] == [7, *came]
+    await pair.round(100_000.0)
+    assert await pair.left_out() == [("orders-value", 2, Reason.VERSION_DIFFERS)]
+
+
+async def test_a_mode_that_is_shown_late(pair: RegistryPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry of several nodes answers from one that is behind: that is waited for, within a bound."""
+    monkeypatch.setattr(schema_round, "SHOWN_AFTER_S", 0.0)
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    late = 3
+
+    def before(method: str, path: str) -> None:
+        nonlocal late
+        if (method, path) == ("GET", "/mode/orders-value") and pair.target.modes and late:
+            late -= 1
+            raise Refusal(404, 40409, "no mode yet")
+
+    pair.target.before = before
+    await pair.linked()
+    assert pair.at_rest()
+    assert pair.target.content() == pair.source.content()
+
+
+async def test_no_level_of_a_subject_that_a_client_made_meanwhile(pair: RegistryPair) -> None:
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    looks = 0
+
+    def before(method: str, path: str) -> None:
+        nonlocal looks
+        looks += (method, path) == ("GET", "/subjects/orders-value/versions")
+        if looks == 2 and "orders-value" not in pair.target.subjects:
+            pair.target.add("orders-value", LATE)
+
+    pair.target.before = before
+    await pair.linked(schema_ids="translate")
+    assert not pair.target.levels
+    await pair.round(100_000.0)
+    assert not pair.target.levels
+    assert pair.at_rest()
+    assert len(pair.target.content()["orders-value"]) == 2
+
+
+async def test_a_version_that_somebody_made_anew_is_not_deleted(pair: RegistryPair) -> None:
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    pair.source.add("orders-value", WIDER, schema_id=9)
+    await pair.linked()
+    del pair.target.subjects["orders-value"][1]
+    pair.target.add("orders-value", LATE, schema_id=70, version=1)
+    pair.source.subjects["orders-value"][1].deleted = True
+    await pair.round(10.0)
+    assert not pair.target.subjects["orders-value"][1].deleted
