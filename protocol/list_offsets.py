@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from protocol.apis import ApiKey, is_flexible
@@ -23,6 +24,8 @@ _TOLD: Final = Struct(">ihqq")  # partition, error, timestamp, offset
 _TOLD_EPOCH: Final = Struct(">ihqqi")  # with the leader epoch
 _TOLD_FLEXIBLE: Final = Struct(">ihqqiB")
 _NO_EPOCH: Final = -1
+_NO_EPOCH_OF: Final[Mapping[int, int]] = MappingProxyType({})
+_NO_EPOCHS: Final[Mapping[str, Mapping[int, int]]] = MappingProxyType({})
 _MAX_PARTS: Final = 1_000_000
 
 
@@ -38,14 +41,24 @@ class OffsetFound(NamedTuple):
 
 
 class ListOffsets(RawRequest):
-    """`topics`: name -> (partition, timestamp). `replica_id`: -1 of a consumer, -2 to see the leader's log end."""
+    """`topics`: name -> (partition, timestamp). `replica_id`: -1 of a consumer, -2 to see the log end.
+
+    `epochs`: name -> partition -> its leader's epoch, as whoever asks knows it (KIP-320): a broker of another one
+    refuses (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH). With replica id -2 followers answer, too; only the epoch tells.
+    """
 
     API_KEY = ApiKey.LIST_OFFSETS
     max_version = 7
 
     def __init__(
-        self, topics: Mapping[str, Sequence[tuple[int, int]]], *, replica_id: int = -1, read_committed: bool = False
+        self,
+        topics: Mapping[str, Sequence[tuple[int, int]]],
+        *,
+        replica_id: int = -1,
+        read_committed: bool = False,
+        epochs: Mapping[str, Mapping[int, int]] = _NO_EPOCHS,
     ) -> None:
+        self._epochs = epochs
         self._topics = topics
         self._replica_id = replica_id
         self._read_committed = read_committed
@@ -62,10 +75,11 @@ class ListOffsets(RawRequest):
         pieces.append(array_size(len(self._topics), flexible))
         for topic, partitions in self._topics.items():
             pieces += (string(topic, flexible), array_size(len(partitions), flexible))
+            epoch_of = self._epochs.get(topic, _NO_EPOCH_OF).get
             if flexible:
-                pieces += [_ASKED_FLEXIBLE.pack(index, _NO_EPOCH, at, 0) for index, at in partitions]
+                pieces += [_ASKED_FLEXIBLE.pack(index, epoch_of(index, _NO_EPOCH), at, 0) for index, at in partitions]
             elif version >= _EPOCH_FROM:
-                pieces += [_ASKED_EPOCH.pack(index, _NO_EPOCH, at) for index, at in partitions]
+                pieces += [_ASKED_EPOCH.pack(index, epoch_of(index, _NO_EPOCH), at) for index, at in partitions]
             else:
                 pieces += [_ASKED.pack(index, at) for index, at in partitions]
             pieces.append(tags)

@@ -20,7 +20,7 @@ LATEST = -1
 EARLIEST = -2
 
 _CONSUMER = -1
-_DEBUGGING = -2  # ListOffsetsRequest.DEBUGGING_REPLICA_ID: sees the leader's log end, not the high watermark
+_DEBUGGING = -2  # ListOffsetsRequest.DEBUGGING_REPLICA_ID: sees the log end, not the high watermark; of followers, too
 
 
 class OffsetAt(NamedTuple):
@@ -44,7 +44,8 @@ async def list_offsets(
     Args:
         wanted: topic -> partition -> milliseconds since the epoch, or LATEST (-1), EARLIEST (-2).
         read_committed: LATEST is then the last stable offset, else the high watermark.
-        log_end: LATEST is then the end of the leader's log: records its followers have not fetched yet included.
+        log_end: LATEST is then the end of the leader's log: records its followers have not fetched yet included. From
+            v4 on whoever does not lead, in the epoch that is known here, refuses.
 
     Raises:
         PartitionErrors: per partition, for example UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -56,7 +57,11 @@ async def list_offsets(
         topics: dict[str, list[tuple[int, int]]] = {}
         for topic, index in partitions:
             topics.setdefault(topic, []).append((index, timestamps[topic, index]))
-        return ListOffsets(topics, replica_id=_DEBUGGING if log_end else _CONSUMER, read_committed=read_committed)
+        if not log_end:
+            return ListOffsets(topics, replica_id=_CONSUMER, read_committed=read_committed)
+        return ListOffsets(
+            topics, replica_id=_DEBUGGING, read_committed=read_committed, epochs=_epochs(cluster, topics)
+        )
 
     def parse(found: Sequence[OffsetFound]) -> Iterable[tuple[TopicPartition, int, OffsetAt]]:
         for topic, index, code, timestamp, offset, epoch in found:
@@ -89,7 +94,12 @@ async def latest_offsets(
         replica_id, try_s = _DEBUGGING if log_end else _CONSUMER, max(1.0, total_s / 3)
         asked = [
             cluster.request(
-                LatestOffsets(parts, replica_id=replica_id, read_committed=read_committed),
+                LatestOffsets(
+                    parts,
+                    replica_id=replica_id,
+                    read_committed=read_committed,
+                    epochs=_epochs(cluster, parts) if log_end else {},
+                ),
                 node_id=node,
                 timeout_s=min(try_s, total_s),
             )
@@ -103,6 +113,16 @@ async def latest_offsets(
     slowly = await list_offsets(cluster, wanted, log_end=log_end, read_committed=read_committed, timeout_s=left_s)
     return {
         topic: tuple(slowly[topic, index].offset for index in range(partitions)) for topic, partitions in topics.items()
+    }
+
+
+def _epochs(cluster: Cluster, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+    """Of the leaders that are asked: a log end of a follower, or of one that leads no more, is none."""
+    known = cluster.view.topics
+    return {
+        topic: {index: partition.leader_epoch for index, partition in known[topic].partitions.items()}
+        for topic in topics
+        if topic in known
     }
 
 

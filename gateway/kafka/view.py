@@ -19,12 +19,14 @@ class BrokerView(NamedTuple):
 
 
 class PartitionView(NamedTuple):
-    """One partition. `leader` is -1 while there is none; `error` is the partition's code in Metadata."""
+    """One partition. `leader` is -1 while there is none; `error` is the partition's code in Metadata. `in_sync`: how
+    many of the replicas are, as the broker knew that told it; -1 when nobody said."""
 
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
     error: int
+    in_sync: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,11 @@ def _topic(topic: Any, known: TopicView | None) -> TopicView:
     for partition in topic.partitions:
         index = partition.partition_index
         fresh = PartitionView(
-            partition.leader_id, partition.leader_epoch, tuple(partition.replica_nodes), partition.error_code
+            partition.leader_id,
+            partition.leader_epoch,
+            tuple(partition.replica_nodes),
+            partition.error_code,
+            len(partition.isr_nodes),
         )
         old = same.get(index)
         partitions[index] = old if old is not None and old.leader_epoch > fresh.leader_epoch >= 0 else fresh

@@ -10,17 +10,22 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
+from typing import Final, Protocol
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
+from gateway.kafka.connection.errors import BrokerError, PartitionErrors
 from gateway.kafka.offsets import latest_offsets
 from gateway.kafka.transactions import unended_transactions
+from gateway.kafka.view import TopicView
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.sources import Sources
 from gateway.state.records import LinkRecord
 from protocol.errors import ErrorCode, error_name
+
+_DOES_NOT_TELL: Final = frozenset({int(ErrorCode.INVALID_REQUEST), int(ErrorCode.UNSUPPORTED_VERSION)})
+"""What a broker answers that knows no debugging replica id. Whatever else it says, it says of this question today: a
+promote that took it for "never" would go on without the log ends, and need no proof that nothing is above them."""
 
 
 class Asked(Enum):
@@ -31,7 +36,7 @@ class Asked(Enum):
     COUNTS = auto()
     """How many partitions there are; no offsets."""
     LOG_ENDS = auto()
-    """High watermarks and the leaders' log ends; `LogEnds.partitions` is what was asked for."""
+    """High watermarks and the leaders' log ends, and which partitions are `thin`."""
     STABLE = auto()
     """High watermarks, log ends and last stable offsets, and how many partitions there are."""
     TRANSACTIONS = auto()
@@ -44,13 +49,15 @@ class LogEnds:
     stable offsets: below the high watermark while a transaction is open (None when they were not asked for).
     `partitions`: how many the topic has, whatever was asked for. `transactions`: the transactional ids of those that
     have the topic and are not complete, with records in it or without (None when they were not asked for, and from a
-    cluster that cannot tell: before Kafka 3.0)."""
+    cluster that cannot tell: before Kafka 3.0). `thin`: (partition, replicas in sync, replicas) where less than two are
+    in sync of two or more: what all of them have is on one disk (asked for with the log ends alone)."""
 
     high_watermarks: tuple[int, ...]
     log_ends: tuple[int, ...] | None
     partitions: int
     last_stable: tuple[int, ...] | None = None
     transactions: tuple[str, ...] | None = None
+    thin: tuple[tuple[int, int, int], ...] = ()
 
 
 class SourceEnds(Protocol):
@@ -119,11 +126,15 @@ async def _ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float, a
         )
         return {topic: LogEnds(marks[topic], None, counts[topic]) for topic in topics}
     if asked is Asked.LOG_ENDS:
-        marks, ends = await asyncio.gather(
-            latest_offsets(cluster, topics, timeout_s=timeout_s), _log_ends(cluster, topics, timeout_s)
+        marks, ends, seen = await asyncio.gather(
+            latest_offsets(cluster, topics, timeout_s=timeout_s),
+            _log_ends(cluster, topics, timeout_s),
+            _seen_anew(cluster, topics, timeout_s),
         )
         return {
-            topic: LogEnds(marks[topic], None if ends is None else ends[topic], partitions)
+            topic: LogEnds(
+                marks[topic], None if ends is None else ends[topic], partitions, thin=_thin(seen[topic], partitions)
+            )
             for topic, partitions in topics.items()
         }
     found, counts, unended = await asyncio.gather(
@@ -170,7 +181,20 @@ async def _transactions(
 
 
 async def _counts(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> dict[str, int]:
-    """How many partitions the topics have, asked now; and who leads them, of another broker at each reading.
+    """How many partitions the topics have, asked now."""
+    return {name: len(topic.partitions) for name, topic in (await _seen_anew(cluster, topics, timeout_s)).items()}
+
+
+def _thin(topic: TopicView, partitions: int) -> tuple[tuple[int, int, int], ...]:
+    """See `LogEnds.thin`."""
+    found = ((index, topic.partitions[index]) for index in range(partitions) if index in topic.partitions)
+    return tuple(
+        (index, one.in_sync, len(one.replicas)) for index, one in found if 0 <= one.in_sync < 2 <= len(one.replicas)
+    )
+
+
+async def _seen_anew(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> dict[str, TopicView]:
+    """The topics as they are now, and who leads them, asked of another broker at each reading.
 
     One that is cut off from its cluster shows the ends that it has as the leader that it takes itself for: no end is
     read for long of what a single broker says.
@@ -182,7 +206,7 @@ async def _counts(cluster: Cluster, topics: Mapping[str, int], timeout_s: float)
         if topic is None or not topic.partitions:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.error
             raise BrokerError(code, f"topic {name}: {error_name(code)}")
-    return {name: len(topic.partitions) for name, topic in found.items() if topic is not None}
+    return {name: topic for name, topic in found.items() if topic is not None}
 
 
 async def _log_ends(
@@ -193,7 +217,7 @@ async def _log_ends(
         return None
     try:
         return await latest_offsets(cluster, topics, log_end=True, timeout_s=timeout_s)
-    except ClusterUnavailable:
+    except PartitionErrors as exc:
+        if set(exc.errors.values()) <= _DOES_NOT_TELL:
+            return None  # not Apache Kafka's own brokers: only they know the debugging replica id
         raise
-    except NetError:
-        return None  # not Apache Kafka's own brokers: only they know the debugging replica id

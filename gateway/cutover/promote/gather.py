@@ -238,7 +238,8 @@ class Gatherer:
             self._memory.counted(topic, counts[origin].partitions)
         for topic, copy in copies.items():
             marks, log_end_offsets = found[copy].high_watermarks, found[copy].log_ends
-            self._memory.copy_read(topic, CopyReading(marks, marks if log_end_offsets is None else log_end_offsets))
+            ends = marks if log_end_offsets is None else log_end_offsets
+            self._memory.copy_read(topic, CopyReading(marks, ends, found[copy].thin))
 
     async def mirrored(self, timeout_s: float) -> None:
         """Until the mirror has come to the ends last read under the write pause, or the time is over."""

@@ -28,6 +28,7 @@ class FakeCluster:
         self.controller_id = 1
         self.leaders: dict[str, list[int]] = {}
         self.epochs: dict[str, list[int]] = {}
+        self.replicas: dict[tuple[str, int], tuple[list[int], list[int]]] = {}  # and which of them are in sync
         self.topic_errors: dict[str, int] = {}
         self.coordinators: dict[str, int] = {}
         self.hidden: set[int] = set()
@@ -89,8 +90,8 @@ class FakeCluster:
                 partition_index=index,
                 leader_id=leader,
                 leader_epoch=epochs[index],
-                replica_nodes=[leader],
-                isr_nodes=[leader],
+                replica_nodes=self.replicas.get((name, index), ([leader], [leader]))[0],
+                isr_nodes=self.replicas.get((name, index), ([leader], [leader]))[1],
                 offline_replicas=[],
             )
             for index, leader in enumerate(self.leaders.get(name, ()))

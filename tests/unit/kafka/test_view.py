@@ -30,7 +30,7 @@ def test_the_first_response() -> None:
     assert view.cluster_id == "c"
     assert view.controller_id == 1
     assert view.brokers == {1: BrokerView("h", 9, "r")}
-    assert view.topics["t"].partitions == {0: PartitionView(1, 5, (1,), 0)}
+    assert view.topics["t"].partitions == {0: PartitionView(1, 5, (1,), 0, 0)}
     assert view.topics["t"].topic_id == ID.bytes
     assert view.topics["t"].id_text == "AAAAAAAAAAAAAAAAAAAABw"
     assert view.complete

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from gateway.errors import Conflict
 from gateway.operations.origin_ends import Asked, LogEnds, NetTargetEnds
 from gateway.state.records import LinkRecord
 from protocol.apis import ApiKey
@@ -33,7 +34,7 @@ class Leaders:
     """Two brokers; `logs`: topic -> partition -> ends. `tells`: whether the leaders' log ends may be asked for."""
 
     def __init__(self, fake: FakeCluster) -> None:
-        self.fake, self.tells = fake, True
+        self.fake, self.tells, self.refusal = fake, True, int(ErrorCode.INVALID_REQUEST)
         self.logs = {"a": [Log(5, 5, 5), Log(7, 7, 7)], "b": [Log(9, 9, 9)]}
         fake.leaders = {"a": [1, 2], "b": [1]}
         fake.on(ApiKey.LIST_OFFSETS, self._answer)
@@ -58,7 +59,7 @@ class Leaders:
     def _answer(self, request: Request) -> Any:
         what, told = _what(request.message), ListOffsetsResponse.ListOffsetsTopicResponse
         part_of = told.ListOffsetsPartitionResponse
-        code = int(ErrorCode.INVALID_REQUEST) if what == "end" and not self.tells else 0
+        code = self.refusal if what == "end" and not self.tells else 0
         topics = [
             told(
                 name=topic.name,
@@ -132,6 +133,41 @@ async def test_a_cluster_that_does_not_tell_log_ends_tells_its_high_watermarks(s
     assert found == {"a": LogEnds((5, 7), None, 2, (5, 7)), "b": LogEnds((9,), None, 1, (4,))}
 
 
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+async def test_an_error_is_no_cluster_that_does_not_tell(scene: Scene, code: ErrorCode) -> None:
+    """A promote would need no proof any more that nothing lies above the high watermarks."""
+    scene.leaders.tells, scene.leaders.refusal = False, int(code)
+    with pytest.raises(Conflict):
+        await scene.read(Asked.STABLE)
+
+
+async def test_log_ends_are_asked_of_the_leader_in_its_epoch(scene: Scene) -> None:
+    """To this question a follower answers, too."""
+    scene.leaders.fake.epochs = {"a": [3, 4], "b": [5]}
+    await scene.read(Asked.COUNTS)
+    await scene.read(Asked.STABLE)
+    epochs = {
+        (topic.name, part.partition_index): part.current_leader_epoch
+        for request in scene.leaders.fake.asked(ApiKey.LIST_OFFSETS)
+        if _what(request.message) == "end"
+        for topic in request.message.topics
+        for part in topic.partitions
+    }
+    assert epochs == {("a", 0): 3, ("a", 1): 4, ("b", 0): 5}
+
+
+async def test_which_partitions_are_on_one_replica_alone(scene: Scene) -> None:
+    scene.leaders.fake.replicas = {("a", 1): ([2, 1, 3], [2]), ("a", 0): ([1, 2, 3], [1, 3])}
+    found = await scene.read(Asked.LOG_ENDS)
+    assert (found["a"].thin, found["b"].thin) == (((1, 1, 3),), ())
+
+
+async def test_counts_alone(scene: Scene) -> None:
+    found = await scene.read(Asked.COUNTS)
+    assert {topic: ends.partitions for topic, ends in found.items()} == {"a": 2, "b": 1}
+    assert scene.leaders.asked == []
+
+
 async def test_transactions_are_asked_for_when_they_are_wanted(scene: Scene) -> None:
     assert (await scene.read(Asked.STABLE))["a"].transactions is None
     assert not scene.leaders.fake.asked(ApiKey.LIST_TRANSACTIONS)
@@ -145,7 +181,7 @@ async def test_a_copy_is_asked_for_nothing_that_only_an_origin_has(scene: Scene)
     found = await scene.read(Asked.LOG_ENDS)
     assert found["a"] == LogEnds((5, 7), (5, 8), 2)
     assert {what for _, _, what in scene.leaders.asked} == {"mark", "end"}
-    assert len(scene.leaders.fake.asked(ApiKey.METADATA)) - before <= 1, "its leaders, where they are not known"
+    assert len(scene.leaders.fake.asked(ApiKey.METADATA)) - before <= 2, "its leaders, and who is in sync"
 
 
 async def test_high_watermarks_alone(scene: Scene) -> None:

@@ -37,6 +37,16 @@ def test_a_question_is_read_as_it_was_meant(
     assert encode_body(message, version) == body
 
 
+@pytest.mark.parametrize("version", [3, 4, 6, 7])
+def test_the_leaders_epoch_is_said_where_a_version_can(version: int) -> None:
+    topics = {"t": [(0, -1), (1, -1)], "u": [(0, -1)]}
+    body = ListOffsets(topics, replica_id=-2, epochs={"t": {1: 7}}).encode(version)
+    message = decode_request(ApiKey.LIST_OFFSETS, version, body)
+    found = [part.current_leader_epoch for topic in message.topics for part in topic.partitions]
+    assert version < 4 or found == [-1, 7, -1]
+    assert encode_body(message, version) == body
+
+
 def test_what_a_version_cannot_say_is_refused() -> None:
     with pytest.raises(ValueError, match="v1 knows no isolation level"):
         ListOffsets({}, read_committed=True).encode(1)

@@ -130,4 +130,6 @@ def _not_recordable(topic: TopicSnapshot, ends: tuple[int, ...]) -> str | None:
         return f"a mirror that stood at the source's end ({handed.mirrored}, {ends})"
     if copy is None or not (copy.ends == copy.log_end_offsets == handed.copied):
         return f"a copy that ends where its mirror stood ({copy}, {handed.copied})"
+    if copy.thin:
+        return f"a copy on two replicas ({copy.thin})"
     return None

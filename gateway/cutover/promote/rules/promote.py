@@ -285,8 +285,9 @@ def _under_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteSte
 
 
 def _is_read(topic: TopicSnapshot) -> bool:
-    """The copy was read after its mirror was stopped, and all of it is on all of its replicas."""
-    return topic.copy is not None and topic.copy.ends == topic.copy.log_end_offsets
+    """The copy was read after its mirror was stopped, and all of it is on all of its replicas in sync: on two at least,
+    where there are two. From the cutover on nobody else has it."""
+    return topic.copy is not None and topic.copy.ends == topic.copy.log_end_offsets and not topic.copy.thin
 
 
 def _transaction(topic: str, reading: EndReading) -> str:
@@ -307,6 +308,12 @@ def _short(topic: str, partition: int, end: int, acked: int, origin: str) -> str
 
 
 def _mirror_waits(topic: TopicSnapshot) -> str:
+    if topic.stopped and topic.copy is not None and topic.copy.thin:
+        partition, in_sync, replicas = topic.copy.thin[0]
+        return (
+            f"the copy of {topic.topic}, partition {partition}: {in_sync} of its {replicas} replicas is in sync, and "
+            "two are to have what nobody else will write again; look after its cluster's brokers, or reassign it"
+        )
     if topic.stopped and not _is_read(topic):
         return f"the log ends of the copy of {topic.topic}"
     return _warming(topic) if topic.cold else ""

@@ -80,10 +80,12 @@ class CopyReading(NamedTuple):
     """The copy's ends per partition as its cluster tells them, once nothing is appended to it any more.
 
     `ends`: high watermarks; `log_end_offsets`: the leaders' log ends, the high watermarks where these are not told.
+    `thin`: (partition, replicas in sync, replicas) where the high watermark says that one replica has it.
     """
 
     ends: tuple[int, ...]
     log_end_offsets: tuple[int, ...]
+    thin: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

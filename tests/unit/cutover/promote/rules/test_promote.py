@@ -403,6 +403,7 @@ def test_invariants() -> None:
         ({"handed": CopyEnds((10, 19), (7, 17), ((), ()))}, "stood at the source's end"),
         ({"copy": None}, "a copy that ends where its mirror stood"),
         ({"copy": CopyReading((7, 16), (7, 17))}, "a copy that ends where its mirror stood"),
+        ({"copy": CopyReading((7, 17), (7, 17), ((1, 1, 3),))}, "a copy on two replicas"),
         ({"copy": CopyReading((7, 16), (7, 16))}, "a copy that ends where its mirror stood"),
         ({"partitions": 3}, "as many partitions"),
         ({"partitions": None}, "as many partitions"),
@@ -414,6 +415,14 @@ def test_no_cutover_without(changes: dict[str, object], missing: str) -> None:
     assert step.kind is K.PERSIST_STOPPED
     with pytest.raises(InvariantViolated, match=missing):
         check_step(ready.topic(**changes).snapshot, step, ready.limits)
+
+
+def test_a_copy_that_is_on_one_replica_alone_is_waited_for_and_said() -> None:
+    """An ISR of one makes the high watermark the log end: what nobody else has any more would be on one disk."""
+    ready = Script().quiet().stopped()
+    step = ready.topic(copy=CopyReading((7, 17), (7, 17), ((1, 1, 3),))).step
+    assert step.kind is K.READ_COPY
+    assert "partition 1: 1 of its 3 replicas is in sync" in step.reason
 
 
 def test_no_cutover_before_the_grace() -> None:
