@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from gateway.kafka.cluster import BrokerError, Cluster, ClusterUnavailable
-from gateway.kafka.connection.errors import LogTruncated
+from gateway.kafka.connection.errors import LogTruncated, ReadTooLate
 from gateway.kafka.logs.log_follower import LogFollower
 from gateway.operations.rules.topology import FleetView, is_copy
 from gateway.state.codec import StateFormatError, decode
@@ -64,7 +64,7 @@ class FleetState:
                 raise ClusterUnavailable(
                     f"{TOPIC} of the source: {error_name(error or ErrorCode.LEADER_NOT_AVAILABLE)}"
                 )
-            if self._log is None or self._reader is None or topic.topic_id != self._of:
+            if self._log is None or self._reader is None or topic.topic_id != self._of or self._log.is_late:
                 self._forget()
                 self._of, self._log = topic.topic_id, LogFollower(self._cluster, TOPIC)
                 self._reader = StateReader(self._log)
@@ -77,7 +77,7 @@ class FleetState:
             except StateFormatError:
                 self._forget()  # else the next look would go on behind what it does not understand
                 raise
-            except LogTruncated as exc:
+            except (LogTruncated, ReadTooLate) as exc:
                 self._forget()  # the next look reads all of it
                 raise ClusterUnavailable(str(exc)) from exc
             except BrokerError as exc:

@@ -19,6 +19,10 @@ class StoreConflict(StoreError):
     """The record was changed or deleted meanwhile; nothing was written. Read it again and decide anew."""
 
 
+class StateReadTooLate(StoreError):
+    """The state topic was not read for so long that deletions may have been missed: it is to be read anew."""
+
+
 class StateWentBack(StoreError):
     """The state topic has lost records that were read from it.
 

@@ -10,6 +10,10 @@ acted on: writes may go to the target by a cutover that the topic knows nothing 
 gateway that has read lost records stops writing at once (`on_went_back`), takes the topic over, and writes them again,
 each with the offset that it had: of two that do so the record that was the later one is in force. Behind that the group
 names a leader anew.
+
+What was deleted while a process was stopped for long (or cut off) may not be told any more: the log cleaner keeps
+deletions for `delete.retention.ms`. The log says so in time (`READ_WITHIN_S`); then all of it is read anew, and what is
+not in it goes from the views. Until the group has agreed anew such a process writes nothing either.
 """
 
 from __future__ import annotations
@@ -23,7 +27,14 @@ from typing import Final, NamedTuple, Protocol
 
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.state.codec import Record, StateFormatError, decode, encode, key_of
-from gateway.state.errors import ProducerFenced, StateWentBack, StoreConflict, StoreError, StoreUncertain
+from gateway.state.errors import (
+    ProducerFenced,
+    StateReadTooLate,
+    StateWentBack,
+    StoreConflict,
+    StoreError,
+    StoreUncertain,
+)
 from gateway.state.failback_records import MAX_REMEMBERED, FailbackEpochRecord, outliving
 from gateway.state.mirror_transitions import check_write
 from gateway.state.reader import WRITER_KEY, Entry, writer_of
@@ -449,6 +460,8 @@ class StateStore(StateViews):
                 return
             except StateWentBack as exc:
                 await self._went_back(exc)
+            except StateReadTooLate as exc:
+                await self._read_too_late(exc)
             except StoreError as exc:
                 self.read_error = str(exc)
                 _log.error("the state topic cannot be read: %s", exc)
@@ -464,14 +477,43 @@ class StateStore(StateViews):
         self.read_error = str(found)
         self.on_went_back()
         self._fenced()
-        entries, end = await self._read_anew(found.end)
+        await self._take_anew(found.end)
+        _log.warning(
+            "the state topic goes on at offset %d: %d records are written again", self.applied, len(self._lost)
+        )
+        self._write_lost_soon()
+
+    async def _read_too_late(self, found: StateReadTooLate) -> None:
+        """What it decides by what it knows may be wrong, until all is read anew."""
+        _log.warning("the state topic is read anew: %s", found)
+        self.read_error = str(found)
+        self.on_went_back()
+        self._fenced()
+        if await self._take_anew(None):
+            self._write_lost_soon()  # it has lost records, too
+        else:
+            self.on_recovered()
+
+    async def _take_anew(self, lost_from: int | None) -> bool:
+        """Read all of the topic, which has lost what was read from an offset on; None: nothing, as far as is known.
+        True: it has lost records. A write that was under way may end meanwhile, behind what was read."""
+        known = self.applied + 1
+        entries, end = await self._read_anew(known if lost_from is None else lost_from)
+        went_back = lost_from is not None or end < known
         there = {entry.key: entry for entry in entries if entry.key != WRITER_KEY}
-        lost = _lost(self._records, self._changed_at, there, end)
-        self._lost = {**{key: one for key, one in self._lost.items() if key not in lost}, **lost}
-        self.went_back(end)
-        self._take(entry for entry in entries if entry.offset >= end)
+        known_below = (key for key in self._records if self._changed_at[key] < end)
+        gone = [key for key in known_below if key not in there and key not in self._lost]
+        if went_back:
+            lost = _lost(self._records, self._changed_at, there, end)
+            self._lost = {**{key: one for key, one in self._lost.items() if key not in lost}, **lost}
+            self.went_back(end)
+        # Deletions that the cleaner has removed by now: they were somewhere behind what was read.
+        deletions = [Entry(self.applied + 1, key, None) for key in gone]
+        self._take([*deletions, *(entry for entry in entries if entry.offset >= end)])
         self.read_error = ""
-        _log.warning("the state topic goes on at offset %d: %d records are written again", end, len(self._lost))
+        return went_back
+
+    def _write_lost_soon(self) -> None:
         if self._recovery is None or self._recovery.done():
             self._recovery = asyncio.create_task(self._recover(), name="state-recover")
 

@@ -15,12 +15,12 @@ from functools import partial
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.kafka.connection.errors import LogTruncated, NetError
+from gateway.kafka.connection.errors import LogTruncated, NetError, ReadTooLate
 from gateway.kafka.logs.compacted_log import CompactedLog, until_answered
 from gateway.kafka.logs.log_follower import LogFollower
 from gateway.kafka.rules.topic_configs import INTERNAL
 from gateway.kafka.transactional_producer import Fenced, OutcomeUnknown, TransactionalProducer
-from gateway.state.errors import ProducerFenced, StateWentBack, StoreError, StoreUncertain
+from gateway.state.errors import ProducerFenced, StateReadTooLate, StateWentBack, StoreError, StoreUncertain
 from gateway.state.reader import MORE, WAS, WRITER_KEY, Entry, StateReader
 from gateway.transport.host import MACHINE, Host
 from protocol.batch.keyed import KeyedRecord
@@ -87,6 +87,7 @@ class StateTopic:
 
         Raises:
             StateWentBack: the topic has lost what was read of it; `read_anew` then.
+            StateReadTooLate: it was not read for so long that deletions may be missed; `read_anew` then.
             StoreError: the topic cannot be read any more.
         """
         if self._reader is None:
@@ -211,6 +212,8 @@ def _translated(what: str) -> Iterator[None]:
         raise ProducerFenced(why) from exc
     except LogTruncated as exc:
         raise StateWentBack(f"{what}: {exc}", exc.end) from exc
+    except ReadTooLate as exc:
+        raise StateReadTooLate(f"{what}: {exc}") from exc
     except OutcomeUnknown as exc:
         raise StoreUncertain(f"the target has not answered a change of the state: {exc}") from exc
     except (NetError, ProtocolError) as exc:

@@ -57,6 +57,11 @@ class LogTruncated(NetError):
         self.end = end
 
 
+class ReadTooLate(NetError):
+    """A compacted log was not read for so long that the cleaner may have removed what deleted a key, unread
+    (`delete.retention.ms`). Trying again does not help; reading all of it anew does."""
+
+
 class PartitionErrors(NetError):
     """Some partitions of a request failed.
 

@@ -11,8 +11,9 @@ import logging
 from typing import Final
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, LogTruncated, RequestTimedOut
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, LogTruncated, ReadTooLate, RequestTimedOut
 from gateway.kafka.logs.compacted_log import leader_connection
+from gateway.kafka.rules.topic_configs import READ_WITHIN_S
 from gateway.transport.backoff import Backoff
 from protocol.apis import ApiKey
 from protocol.batch.aborted import AbortedTransactions
@@ -41,9 +42,18 @@ class LogFollower:
         self.position = 0
         self.at_end = False
         self._epoch = -1  # the leader epoch of the batch before `position`
+        self._read_at = cluster.host.boot()  # when the Fetch was sent that was answered last
         self._cluster = cluster
         self._topic = topic
         self._backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
+
+    @property
+    def is_late(self) -> bool:
+        """The next `read` raises ReadTooLate."""
+        return self.position > 0 and self._silent_s() > READ_WITHIN_S
+
+    def _silent_s(self) -> float:
+        return self._cluster.host.boot() - self._read_at
 
     async def read(self, wait_s: float) -> list[Record]:
         """The next committed records; waits up to `wait_s` (5 at most) for the first. Empty also when something passing
@@ -52,8 +62,10 @@ class LogFollower:
         Raises:
             LogTruncated: the log has lost records that were read (KIP-595), or begins behind them; `end` is where what
                 was read and what is there part.
+            ReadTooLate: nothing was read for more than `READ_WITHIN_S`, and something was before.
             BrokerError: the topic cannot be read any more, for example TOPIC_AUTHORIZATION_FAILED (29).
         """
+        asked_at = self._cluster.host.boot()
         try:
             part = await fetch_committed(self._cluster, self._topic, self.position, wait_s, self._epoch)
             if part.diverging is not None:
@@ -68,7 +80,14 @@ class LogFollower:
             if part.error_code and not is_retriable(part.error_code):
                 raise BrokerError(part.error_code, f"{self._topic}: {error_name(part.error_code)}")
             if not part.error_code:
+                # A process that was stopped is so between any two lines: the time counts up to here.
+                if self.is_late:
+                    raise ReadTooLate(
+                        f"{self._topic}: nothing was read for {self._silent_s():.0f} s ({READ_WITHIN_S:.0f} s are "
+                        "allowed): what was deleted meanwhile may not be told any more"
+                    )
                 records = self._take(part)
+                self._read_at = asked_at
                 self._backoff.reset()
                 return records
         except ClusterUnavailable as exc:

@@ -24,20 +24,31 @@ INTERNAL: Mapping[str, str] = MappingProxyType(
 refuses what a clock that is more than an hour ahead has stamped."""
 
 
+_DELETES_KEPT: Final = 24 * 3_600_000  # Kafka's default of delete.retention.ms
+READ_WITHIN_S: Final = _DELETES_KEPT / 1000 / 4
+"""Whoever follows a topic of our own and has read nothing of it for so long (stopped, or cut off) may miss a deletion
+soon, whose record the cleaner removes `delete.retention.ms` later: it reads all of the topic anew."""
+
+
 def durable(replicas: int) -> dict[str, str]:
     """What a topic of our own with so many replicas must have, so that what it decides is not lost with one disk.
 
-    With `min.insync.replicas` 1 an append with acks=all is on one broker alone once the others are out of sync.
+    With `min.insync.replicas` 1 an append with acks=all is on one broker alone once the others are out of sync. What
+    deletes a key is kept for as long as `READ_WITHIN_S` counts on.
     """
-    return {"min.insync.replicas": str(min(2, replicas)), "unclean.leader.election.enable": "false"}
+    return {
+        "min.insync.replicas": str(min(2, replicas)),
+        "unclean.leader.election.enable": "false",
+        "delete.retention.ms": str(_DELETES_KEPT),
+    }
 
 
 def not_durable(configs: Mapping[str, str], replicas: int) -> dict[str, str]:
     """Of a topic with these configs, what is to be set: more than `durable` asks for is its administrator's choice."""
     wanted = durable(replicas)
-    has = int(configs.get("min.insync.replicas", "1"))
-    if has >= int(wanted["min.insync.replicas"]):
-        del wanted["min.insync.replicas"]
+    for name, default in (("min.insync.replicas", 1), ("delete.retention.ms", _DELETES_KEPT)):
+        if int(configs.get(name) or default) >= int(wanted[name]):
+            del wanted[name]
     if configs.get("unclean.leader.election.enable", "false").lower() == "false":
         del wanted["unclean.leader.election.enable"]
     return wanted

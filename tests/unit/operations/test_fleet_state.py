@@ -30,10 +30,13 @@ class Log:
     entries: ClassVar[list[tuple[str, bytes | None]]] = []
     error: BrokerError | None = None
     reads = 0
+    made: ClassVar[list[Log]] = []
 
     def __init__(self, _cluster: Any, _topic: str) -> None:
         self.position = 0
         self.at_end = False
+        self.is_late = False
+        Log.made.append(self)
 
     async def read(self, _wait_s: float) -> list[Any]:
         Log.reads += 1
@@ -50,7 +53,7 @@ class Log:
 @pytest.fixture
 def topic(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes | None]]:
     monkeypatch.setattr(fleet_state, "LogFollower", Log)
-    Log.entries, Log.error, Log.reads = [], None, 0
+    Log.entries, Log.error, Log.reads, Log.made = [], None, 0, []
     return Log.entries
 
 
@@ -167,3 +170,15 @@ async def test_a_topic_without_a_leader_is_no_answer() -> None:
     cluster.topic = TopicView(bytes(16), {}, int(ErrorCode.LEADER_NOT_AVAILABLE))
     with pytest.raises(ClusterUnavailable, match="LEADER_NOT_AVAILABLE"):
         await FleetState(cast("Any", cluster)).mirror_topics()
+
+
+async def test_what_was_looked_at_long_ago_is_read_anew(topic: list[Any]) -> None:
+    """What was deleted meanwhile may not be told any more: the cleaner removes deletions, too."""
+    state = FleetState(cast("Any", Cluster()))
+    put(LINK, mirror(), mirror(topic="u"))
+    await state.now()
+    Log.made[-1].is_late = True
+    Log.entries.pop(1)
+    found = await state.now()
+    assert found is not None
+    assert set(found.mirrors) == {"u"}

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 
 from gateway.state.codec import encode
-from gateway.state.errors import ProducerFenced, StateWentBack, StoreUncertain
+from gateway.state.errors import ProducerFenced, StateReadTooLate, StateWentBack, StoreUncertain
 from gateway.state.gateway_records import PortRecord
 from gateway.state.reader import WRITER_KEY, Entry
 from gateway.state.store import StateStore
@@ -22,6 +22,7 @@ class Topic:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.cleaned: set[int] = set()  # offsets of what the log cleaner has removed
         self.writer = ""
         self.logs: list[Log] = []
         self.changed = asyncio.Condition()
@@ -42,6 +43,17 @@ class Topic:
                     log.lost = end
             self.changed.notify_all()
 
+    async def stop_for_long(self, log: Log) -> None:
+        """The process resumes behind the time for which deletions are kept."""
+        async with self.changed:
+            log.is_late = True
+            self.changed.notify_all()
+
+    def clean(self) -> None:
+        """Only the last record of each key is left, and no deletion."""
+        last = {entry.key: entry.offset for entry in self.entries}
+        self.cleaned = {each.offset for each in self.entries if each.value is None or last[each.key] != each.offset}
+
     def values(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
         for entry in self.entries:
@@ -59,23 +71,28 @@ class Log:
         self.topic, self.name = topic, name
         self.position = 0
         self.lost: int | None = None
+        self.is_late = False
         self.is_held = asyncio.Event()
         self.is_held.set()
         topic.logs.append(self)
 
     async def open(self) -> list[Entry]:
-        self.position, self.lost = len(self.topic.entries), None
-        return list(self.topic.entries)
+        self.position, self.lost, self.is_late = len(self.topic.entries), None, False
+        return [entry for entry in self.topic.entries if entry.offset not in self.topic.cleaned]
 
     async def read_anew(self) -> list[Entry]:
         return await self.open()
 
     async def read(self, timeout_s: float) -> list[Entry]:
         async with self.topic.changed:
-            await self.topic.changed.wait_for(lambda: self.lost is not None or self.position < len(self.topic.entries))
+            await self.topic.changed.wait_for(
+                lambda: self.lost is not None or self.is_late or self.position < len(self.topic.entries)
+            )
         await self.is_held.wait()
         if self.lost is not None:
             raise StateWentBack("the log was truncated", self.lost)
+        if self.is_late:
+            raise StateReadTooLate("nothing was read for a day")
         found, self.position = self.topic.entries[self.position :], len(self.topic.entries)
         return found
 
@@ -210,3 +227,57 @@ async def test_a_leader_that_writes_before_it_is_told_has_written_nothing_for_ce
     fleet.topic.logs[0].is_held.set()
     await wait_until_async(lambda: "a recovered" in fleet.told, 5.0)
     assert set(fleet.stores[0].ports) >= set(range(5))
+
+
+@pytest.mark.parametrize("kept", [0, 1], ids=["nothing came behind the deletion", "something came"])
+async def test_what_was_deleted_while_a_process_was_stopped_for_long_goes_from_its_views(
+    fleet: Fleet, kept: int
+) -> None:
+    leader, late, _ = fleet.stores
+    await leader.put(PortRecord(1, 1), PortRecord(2, 2))
+    await fleet.read()
+    log = fleet.topic.logs[1]
+    log.is_held.clear()
+    await leader.write([("port/1", None)])
+    if kept:
+        await leader.put(PortRecord(3, 3))
+    fleet.topic.clean()
+    await fleet.topic.stop_for_long(log)
+    log.is_held.set()
+    await wait_until_async(lambda: "b recovered" in fleet.told, 5.0)
+    assert late.ports == fleet.stores[0].ports == {node: PortRecord(node, node) for node in (2, 3)[: 1 + kept]}
+    assert "b stops" in fleet.told  # by what it knew it may not have written
+    assert leader.leading  # nobody else lost anything
+    await leader.put(PortRecord(4, 4))
+    await wait_until_async(lambda: 4 in late.ports, 5.0)
+
+
+async def test_a_leader_that_was_stopped_for_long_leads_no_more(fleet: Fleet) -> None:
+    leader = fleet.stores[0]
+    await leader.put(PortRecord(1, 1))
+    await fleet.read()
+    await fleet.topic.stop_for_long(fleet.topic.logs[0])
+    await wait_until_async(lambda: "a recovered" in fleet.told, 5.0)
+    assert not leader.leading
+    assert leader.ports == {1: PortRecord(1, 1)}
+
+
+async def test_a_log_that_went_back_while_a_process_was_stopped_for_long_gives_no_deleted_record_back(
+    fleet: Fleet,
+) -> None:
+    leader, late, other = fleet.stores
+    await leader.put(PortRecord(1, 1), PortRecord(2, 2))
+    await fleet.read()
+    log = fleet.topic.logs[1]
+    await leader.put(PortRecord(3, 3))
+    await fleet.read()
+    log.is_held.clear()
+    await fleet.topic.lose(len(fleet.topic.entries) - 1)
+    await wait_until_async(lambda: "a recovered" in fleet.told and "c recovered" in fleet.told, 5.0)
+    await other.lead()
+    await other.write([("port/1", None)])
+    fleet.topic.clean()
+    log.is_held.set()
+    await wait_until_async(lambda: "b recovered" in fleet.told, 5.0)
+    expected = {node: PortRecord(node, node) for node in (2, 3)}
+    await wait_until_async(lambda: late.ports == other.ports == expected, 5.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ import pytest
 from gateway.kafka.admin import AdminError
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, LogTruncated
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, LogTruncated, ReadTooLate
 from gateway.kafka.logs import compacted_log
 from gateway.kafka.logs.compacted_log import CompactedLog, NotDurable
 from gateway.kafka.logs.log_follower import LogFollower
+from gateway.kafka.rules.topic_configs import READ_WITHIN_S
 from gateway.transport.host import Host
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -170,10 +172,10 @@ def test_a_refusal_that_stays_is_told_at_once(loop: SimLoop) -> None:
 
 def of_topic(target: ClusterModel) -> dict[str, str]:
     values = target.topics[TOPIC].settings.values
-    return {name: values[name] for name in ("min.insync.replicas", "unclean.leader.election.enable")}
+    return {name: values[name] for name in DURABLE}
 
 
-DURABLE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+DURABLE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false", "delete.retention.ms": "86400000"}
 
 
 def test_it_is_made_so_that_one_disk_loses_nothing(loop: SimLoop) -> None:
@@ -187,7 +189,8 @@ def test_it_is_made_so_that_one_disk_loses_nothing(loop: SimLoop) -> None:
 def test_one_that_somebody_made_is_mended_at_each_opening(loop: SimLoop) -> None:
     async def story(target: ClusterModel, one: Cluster, other: Cluster) -> None:
         await CompactedLog(one, TOPIC).ensure(5.0)
-        target.configure_topic(TOPIC, {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"})
+        weak = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true", "delete.retention.ms": "60000"}
+        target.configure_topic(TOPIC, weak)
         await CompactedLog(other, TOPIC).put([(b"k", b"v")], 5.0)
         assert of_topic(target) == DURABLE
         target.configure_topic(TOPIC, {"min.insync.replicas": "3"})  # more is its administrator's to say
@@ -239,3 +242,26 @@ def test_a_follower_is_told_that_the_log_went_back(loop: SimLoop, lost: int, wri
 async def read_on(follower: LogFollower) -> None:
     for _ in range(100):
         await follower.read(0.5)
+
+
+@pytest.mark.parametrize("stopped_s", [READ_WITHIN_S - 60.0, READ_WITHIN_S + 60.0])
+def test_a_follower_that_was_stopped_for_long_is_told_that_it_may_have_missed_deletions(
+    loop: SimLoop, monkeypatch: pytest.MonkeyPatch, stopped_s: float
+) -> None:
+    async def story(_: ClusterModel, one: Cluster, other: Cluster) -> None:
+        slept = 0.0
+        monkeypatch.setattr(other, "host", replace(other.host, boot=lambda: loop.time() + slept))
+        log, follower = CompactedLog(one, TOPIC), LogFollower(other, TOPIC)
+        await log.put([(b"k", b"1")], 5.0)
+        while not await follower.read(0.5):
+            pass
+        slept = stopped_s
+        await log.put([(b"n", b"2")], 5.0)
+        if stopped_s < READ_WITHIN_S:
+            assert [record.value for record in await follower.read(0.5)] == [b"2"]
+            return
+        with pytest.raises(ReadTooLate, match="nothing was read for"):
+            await read_on(follower)
+        assert [record.value for record in await LogFollower(other, TOPIC).read(0.5)] == [b"1", b"2"]
+
+    told(loop, story)
