@@ -12,7 +12,7 @@ What has passed is counted as commits are: a demote waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gateway.groups.gate.rules.gates import GateStatus, GroupGates
@@ -59,15 +59,16 @@ class DeleteGroupsHandler:
         def waits(group: str) -> bool:
             return group in codes or not passes(gates, session, group)
 
-        groups, places = taken(request.groups_names, waits)
-        kind = DeleteGroupsResponse.DeletableGroupResult
-        results = [kind(group_id=group, error_code=_code(gates, session, group, codes)) for group in groups]
-        answer = DeleteGroupsResponse(throttle_time_ms=0, results=results)
-        refusal = Refusal(answer, "results", places, rest=bool(request.groups_names))
-        if not refusal.rest:
-            answer_refused(exchange, refusal)
+        def refusal(groups: Sequence[str], places: Sequence[int] = (), *, rest: bool = False) -> Refusal:
+            kind = DeleteGroupsResponse.DeletableGroupResult
+            results = [kind(group_id=group, error_code=_code(gates, session, group, codes)) for group in groups]
+            return Refusal(DeleteGroupsResponse(throttle_time_ms=0, results=results), "results", places, rest)
+
+        if all(map(waits, request.groups_names)):
+            answer_refused(exchange, refusal(request.groups_names))
             return
-        serve_rest(exchange, request, refusal)
+        found, places = taken(request.groups_names, waits)
+        serve_rest(exchange, request, refusal(found, places, rest=True))
         forward_counted(gates, session, exchange, request.groups_names)
 
 

@@ -84,6 +84,13 @@ async def test_of_several_groups_those_that_may_read_are_deleted(gated: Conversa
     assert not commits_under_way(gated.gates, "h")
 
 
+async def test_more_groups_than_one_request_may_name_are_refused(gated: Conversation) -> None:
+    many = [f"g{number}" for number in range(gated.context.limits.groups_per_request + 1)]
+    gated.says(delete_groups(*many))
+    assert results(gated) == [(group, int(ErrorCode.INVALID_REQUEST)) for group in many]
+    assert not gated.client.closed
+
+
 async def test_a_demote_waits_for_a_deletion_that_has_passed_the_gate(gated: Conversation) -> None:
     data = delete_offsets("h")
     gated.says(data)
