@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
+from gateway.jobs.audit.asked_periods import periods
 from gateway.jobs.audit.retention import Policy
 from gateway.jobs.audit.verdict import Finding
 from gateway.state.records import MirrorMode
@@ -87,8 +88,9 @@ def lifted_retention(h: History) -> None:
 def retention_meanwhile(h: History) -> None:
     """A log start moves on while it is read."""
     h.target_policy = h.source_policy = _OLD
-    h.target.starts_later = h.target.records()[6].offset
     h.source.starts_later = h.source.records()[4].offset
+    first = h.linked and h.copy is h.target and len(periods(h.record)) == 1
+    h.target.starts_later = h.target.records()[4 if first else 6].offset  # a copy's front goes with the source's
 
 
 def open_end(h: History) -> None:
@@ -156,6 +158,10 @@ _VARIATIONS: Final[Mapping[str, Vary]] = {
 }
 
 
+_OF_A_COPY: Final = ("target's retention", "retention by bytes", "retention that is lifted")
+"""In the first period a copy has had no retention: there these are no equal pairs (`seeded_logs.py`)."""
+
+
 def _varied(scene: str, vary: Vary) -> History:
     made = SCENES[scene]()
     vary(made)
@@ -168,7 +174,11 @@ def pairs() -> dict[str, Callable[[], History]]:
     for mode in MODES:
         for state in STATES:
             scene = f"{mode}, {state}"
-            found |= {f"{scene}: {name}": partial(_varied, scene, vary) for name, vary in _VARIATIONS.items()}
+            found |= {
+                f"{scene}: {name}": partial(_varied, scene, vary)
+                for name, vary in _VARIATIONS.items()
+                if state != "mirroring" or name not in _OF_A_COPY
+            }
     for state in STATES:
         scene = f"compacted, {state}"
         found[f"{scene}: cleaned differently"] = partial(_varied, scene, plain)

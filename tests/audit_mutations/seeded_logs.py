@@ -12,6 +12,7 @@ from gateway.jobs.audit.retention import Policy
 from gateway.jobs.audit.sums import Answer
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from tests.audit_mutations import edits
+from tests.audit_mutations.equals import lifted_retention, retention_by_bytes, target_retention
 from tests.audit_mutations.history import MIRRORED, ON_TARGET, History, header_of
 from tests.audit_mutations.mutation import (
     CONTENT,
@@ -73,6 +74,12 @@ def _young(h: History) -> None:
     h.source_policy = h.target_policy = policy
 
 
+def _mirrored_since(h: History) -> None:
+    """Old enough for the retention that is lifted, and mirrored when that was lifted."""
+    lifted_retention(h)
+    edits.trim(h.copy, h.copy.records()[-3].offset)
+
+
 def _unknown_policy(h: History) -> None:
     _forwarding_gone(h)
     h.source_policy = h.target_policy = None
@@ -89,6 +96,27 @@ def _logs() -> list[Mutation]:
         ),
         Mutation(
             name="front missing, retention too long", names=["would have kept"], verdict="INCOMPLETE", seed=_young
+        ),
+        *(
+            Mutation(
+                name=f"front of a first copy missing, {name}",
+                names=["a copy has no retention while it is filled"],
+                verdict="INCOMPLETE",
+                seed=seed,
+                states=["mirroring"],
+            )
+            for name, seed in (
+                ("retention on the target", target_retention),
+                ("retention by bytes", retention_by_bytes),
+                ("retention that is lifted", lifted_retention),
+            )
+        ),
+        Mutation(
+            name="front of a copy missing, what was mirrored since among it",
+            names=["a copy has no retention while it is filled"],
+            verdict="INCOMPLETE",
+            seed=_mirrored_since,
+            states=["reversed", "back on the source"],
         ),
         Mutation(
             name="front missing, configs unknown",

@@ -59,7 +59,8 @@ class Asked:
 
     before_start: source offsets that the mirror was never to copy. since_cutover: target offsets behind the cutover,
     which are the target's own. problems: why it cannot be whole. through_ids: where in its records schema ids are
-    written anew by the mirror, and compared through the id map. is_linked: the mirror's record is known. is_mapped:
+    written anew by the mirror, and compared through the id map. source_began, target_began: of the side that is the
+    copy now, where its mirror period began; None of the other one. is_linked: the mirror's record is known. is_mapped:
     an offset map was given.
     """
 
@@ -75,6 +76,8 @@ class Asked:
     source_policy: Policy | None = None
     target_policy: Policy | None = None
     through_ids: tuple[str, ...] = ()
+    source_began: int | None = None
+    target_began: int | None = None
     is_linked: bool = False
     is_mapped: bool = False
     before_start: int = 0
@@ -209,7 +212,10 @@ def _mirror(facts: PartitionFacts, record: MirrorRecord, source: LogState, targe
         rules, begin = Rules(target_before=Kind.BEFORE_START), first.source
     if not asked_periods.is_live(record):
         return _stopped(facts, record, source, target, known, rules, begin)
-    return (_filled_back if record.is_reverse else _filled)(facts, source, target, known, rules, begin)
+    began = asked_periods.copy_began(record, facts.partition)
+    if record.is_reverse:
+        return replace(_filled_back(facts, source, target, known, rules, begin), source_began=began)
+    return replace(_filled(facts, source, target, known, rules, begin), target_began=began)
 
 
 def _filled(

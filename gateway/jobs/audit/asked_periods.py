@@ -53,6 +53,11 @@ def begin(record: MirrorRecord, partition: int) -> Point | None:
     return Point(copy + shift, start) if first.is_reverse else Point(start, copy + shift)
 
 
+def copy_began(record: MirrorRecord, partition: int) -> int:
+    """Where on the copy the present period began: what is behind it was mirrored since, and met no retention there."""
+    return period_of(record, _NO_LINK).implied[partition].target
+
+
 def _preserved_from(record: MirrorRecord, partition: int) -> int:
     """Offsets are equal, whatever the way."""
     first = periods(record)[0]

@@ -41,8 +41,9 @@ the link's id map before they were compared, and the digests are of what came of
 the audit INCOMPLETE.
 
 A record below the other log's start counts as explained when that topic's retention may have deleted it: it is older
-than retention.ms, or the log holds retention.bytes. In a compacted topic a record that one log lacks counts as
-explained when that log has a later one with its key, or none at all of a key that ends in a tombstone.
+than retention.ms, or the log holds retention.bytes. A copy that is filled now has no retention, so where it lacks such
+a record its log must not start behind where its present mirror period began. In a compacted topic a record that one log
+lacks counts as explained when that log has a later one with its key, or none at all of a key that ends in a tombstone.
 
 A partition's digest is the sum, modulo 2^256, over its data batches: of each SHA-256 over its own digest and, as 8
 bytes big-endian, its last offset on the target. A batch's own digest is SHA-256 over its attributes (codec and

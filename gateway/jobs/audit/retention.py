@@ -2,6 +2,9 @@
 
 A broker deletes whole segments: by `retention.ms` when the highest timestamp in one is older, by `retention.bytes` as
 long as what is left is that much at least.
+
+A copy has no retention while it is filled: a mirror lifts it, and its front moves with the front of where it is filled
+from. So what retention took of a copy was there before its mirror period began; in the first period that is nothing.
 """
 
 from __future__ import annotations
@@ -46,19 +49,22 @@ def _number(text: str | None) -> int:
     return int(text) if text and text.lstrip("-").isdecimal() else -1
 
 
-def why_not(policy: Policy | None, newest_ms: int, now_ms: int) -> str:
+def why_not(policy: Policy | None, newest_ms: int, now_ms: int, *, start: int = 0, began: int | None = None) -> str:
     """Why retention does not explain that records up to this timestamp are gone; "" when it does.
 
     Args:
         newest_ms: the highest timestamp of the records that are gone, -1 when they have none.
         now_ms: when the audit began.
+        start: where the log starts.
+        began: of a copy that is filled now, where in its log that began; None of another log.
     """
     if policy is None:
         return "its configs could not be read"
     if not policy.deletes or (policy.retention_ms < 0 and policy.retention_bytes < 0):
         return "it has no retention"
-    if policy.retention_ms >= 0 and 0 <= newest_ms < now_ms - policy.retention_ms:
-        return ""
-    if 0 <= policy.retention_bytes <= policy.log_bytes:
-        return ""
-    return "its retention would have kept them"
+    is_old = policy.retention_ms >= 0 and 0 <= newest_ms < now_ms - policy.retention_ms
+    if not is_old and not (policy.log_bytes and 0 <= policy.retention_bytes <= policy.log_bytes):
+        return "its retention would have kept them"
+    if began is not None and start > began:
+        return f"a copy has no retention while it is filled, as this one from {began} on"
+    return ""

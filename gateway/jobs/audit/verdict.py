@@ -169,11 +169,13 @@ def _open_sums(asked: Asked, sums: Sums, *, sampled: bool) -> list[str]:
 def _unexplained(asked: Asked, sums: Sums, now_ms: int) -> list[str]:
     """What was not compared, and for which there is no explanation."""
     found = [f"{sums.kinds[kind]:,} {_WHY_OPEN[kind]}" for kind in Kind if kind in OPEN and sums.kinds[kind]]
-    for name, count, newest, policy, start in (
-        ("target", sums.source_only[Kind.TARGET_RETENTION], sums.newest_source, asked.target_policy, asked.target_log),
-        ("source", sums.target_only[Kind.SOURCE_RETENTION], sums.newest_target, asked.source_policy, asked.source_log),
+    target = sums.source_only[Kind.TARGET_RETENTION], sums.newest_source, asked.target_policy
+    source = sums.target_only[Kind.SOURCE_RETENTION], sums.newest_target, asked.source_policy
+    for name, (count, newest, policy), start, began in (
+        ("target", target, asked.target_log, asked.target_began),
+        ("source", source, asked.source_log, asked.source_began),
     ):
-        why = why_not(policy, newest, now_ms) if count else ""
+        why = why_not(policy, newest, now_ms, start=start.low, began=began) if count else ""
         if why:
             found.append(f"{count:,} record(s) are missing below the {name}'s log start {start.low}, and {why}")
     if sums.unknown_ids:

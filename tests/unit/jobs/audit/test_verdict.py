@@ -100,6 +100,11 @@ def test_nothing_is_looked_up_by_key_without_need() -> None:
             "its retention would have kept them",
         ),
         (Policy(deletes=True, compacts=False, retention_ms=-1, retention_bytes=100, log_bytes=100), NOW, ""),
+        (  # 0: its size is not known
+            Policy(deletes=True, compacts=False, retention_ms=-1, retention_bytes=0, log_bytes=0),
+            NOW,
+            "its retention would have kept them",
+        ),
         (
             Policy(deletes=True, compacts=False, retention_ms=-1, retention_bytes=100, log_bytes=99),
             NOW,
