@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from gateway.devcluster import DevCluster
 from tests.support.brokers.clusters import running_cluster
@@ -137,6 +141,56 @@ def test_a_consumer_that_is_no_member_moves_like_one(lab: GroupLab, topic: str) 
         new.wait_for(10)
     assert_all_read_once(topic, number + 10, old, new)
     assert at(lab.target, group) == {(topic, 0): number + 10}
+
+
+class Exporter:
+    """A lag exporter: asks for the offsets of a group again and again, and names the partition, as a consumer does."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str) -> None:
+        self._settings = {"bootstrap.servers": bootstrap, "group.id": group, "client.id": "exporter"}
+        self._partition = TopicPartition(topic, 0)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="exporter", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            consumer = Consumer(self._settings)
+            with suppress(KafkaException):  # it times out, as scrapes do
+                consumer.committed([self._partition], timeout=5)
+            consumer.close()
+
+
+def test_a_lag_exporter_promotes_no_group_that_is_read_on_the_source(lab: GroupLab, topic: str) -> None:
+    """Its consumer assigns its partitions itself, and is seen by its commits alone, which come now and then."""
+    lab.connect()
+    lab.mirrored(topic, records=100)
+    group, parts = f"g-{topic}", ((topic, 0),)
+    commit(lab.source.bootstrap, group, {(topic, 0): Offset(0)})
+    lab.declare(group)
+    with Reader(lab.source.bootstrap, group, assign=parts) as old:
+        with Exporter(lab.gateway.bootstrap, group, topic):
+            old.wait_for(100)
+            lab.wait_for_reason(group, "request(s) for its offsets wait there")  # 15 s without a commit are over
+            assert lab.state(group) == "ACTIVE"
+            fill(lab.source.bootstrap, topic, 10, start=100)
+            lab.wait_for_reason(group, "its last commits came up to")
+            old.wait_for(110)
+            old.stop()
+            lab.wait_for_reason(group, "request(s) for its offsets wait there", 90)
+            assert lab.state(group) == "ACTIVE"
+        with Reader(lab.gateway.bootstrap, group, assign=parts) as new:
+            lab.promote(group)
+            fill(lab.gateway.bootstrap, topic, 10, start=110)
+            new.wait_for(10)
+    assert_all_read_once(topic, 120, old, new)
 
 
 def test_commits_of_a_consumer_that_is_no_member_never_cross_those_of_a_promote(lab: GroupLab, topic: str) -> None:
