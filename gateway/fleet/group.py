@@ -20,9 +20,10 @@ from gateway.fleet.rules.group import FleetGroupState, MembershipPhase
 from gateway.fleet.rules.membership import Gateway, steps_back
 from gateway.kafka.acts import own_act
 from gateway.kafka.cluster import CONTROL_LANE, Cluster
-from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.connection.pool import Lane
 from gateway.kafka.routed import on_coordinator
+from gateway.transport.backoff import Backoff
 from gateway.transport.host import boot_clock
 from gateway.transport.wakeups import together
 from protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
@@ -32,6 +33,7 @@ REBALANCE_MS = 6000
 HEARTBEAT_S = 0.3  # how late a member learns of a rebalance
 _ALONE_S = 1.0  # the same for a gateway that has nobody to hand over to, or to take over from
 _AGAIN_S = 0.3
+_BACKOFF_S = (0.3, 5.0)
 _JOIN_S = 3 * (REBALANCE_MS / 1000 + 2)  # a try has a third of it, and may have to wait for everybody else
 _LEAVE_LANE = "leave"
 _CAP = 4  # JoinGroup and SyncGroup from 5 on ask for what is not used here
@@ -69,6 +71,7 @@ class FleetGroup:
         self._clock = clock
         self._again = asyncio.Event()
         self._told: FleetAssignment | None = None
+        self._backoff = Backoff(*_BACKOFF_S, cluster.rng)
 
     async def run(self) -> None:
         """Until cancelled; then `leave` says good-bye.
@@ -82,14 +85,24 @@ class FleetGroup:
             MembershipPhase.HEARTBEAT: self._heartbeat,
         }
         while True:
+            refusals = self.state.refusals
             try:
                 await steps[self.state.phase]()
+            except BrokerError as exc:  # of a broker that was asked who coordinates the group
+                self.state.refused(exc.code, "FindCoordinator")
             except ClusterUnavailable as exc:  # the lease runs on; whether to stop is not decided here
                 _log.warning("the coordinator of the fleet does not answer", reason=str(exc))
                 await asyncio.sleep(_AGAIN_S)
             except MalformedAssignment as exc:
                 _log.error("the fleet's leader sent an assignment that cannot be read", reason=str(exc))
                 await asyncio.sleep(_AGAIN_S)
+            if self.state.refusals > refusals:
+                if self.state.refusals == 1:
+                    reason = self.state.refusal
+                    _log.warning("the coordinator of the fleet answers what no member can act by", reason=reason)
+                await asyncio.sleep(self._backoff.next())
+            elif not self.state.refusals:
+                self._backoff.reset()
             if self.state.assignment is not self._told:
                 self._told = self.state.assignment
                 self._assigned(self._told)

@@ -3,12 +3,17 @@
 Kafka's classic group protocol (KIP-62, KIP-394): join, sync, then heartbeats; an answer that says so begins it anew.
 The write lease is renewed by what the coordinator accepts of the *present* generation, and counted from when it was
 sent; see `fleet/rules/leases.py`. No I/O, no clock.
+
+An answer is final only if Kafka says so (`FINAL`). Every other one is waited out, step by step: the same is asked again,
+then the member joins anew, then as a new member. All gateways meet such an answer at once, since all ask one broker;
+were it final, one broker's fault would be the end of the fleet. The lease says for how long writes may go on meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from gateway.fleet.rules.assignment import FleetAssignment, MalformedAssignment, decode_assignment, decode_subscription
 from gateway.fleet.rules.leases import WriteLease
@@ -17,6 +22,23 @@ from protocol.errors import ErrorCode, error_name
 
 _FORGOTTEN = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID})
 _AGAIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS})
+FINAL: Final = frozenset(
+    {
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.INVALID_SESSION_TIMEOUT,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+    }
+)
+"""What Kafka's own clients take for final: it is said of this member, and another try would be answered alike."""
+
+REJOIN_AFTER: Final = 4
+"""So many answers in a row that mean nothing to a member have it join again, as the member that it is."""
+
+NEW_AFTER: Final = 8
+"""After so many it joins as a new one, and again each time that so many more came."""
 
 
 class GroupRefused(Exception):
@@ -38,6 +60,8 @@ class FleetGroupState:
         leads: the coordinator named this member to make the assignment.
         members: member id -> gateway, known to the leader alone.
         assignment: the present one, None while there is none.
+        refusal: what the coordinator answered last, if it was no answer that a member can act by; '' else.
+        refusals: how many such answers came in a row.
     """
 
     def __init__(self, lease: WriteLease) -> None:
@@ -48,6 +72,8 @@ class FleetGroupState:
         self.leads = False
         self.members: Mapping[str, Gateway] = {}
         self.assignment: FleetAssignment | None = None
+        self.refusal = ""
+        self.refusals = 0
 
     def joined(
         self, code: int, member_id: str, generation: int, leader: str, members: Mapping[str, bytes]
@@ -58,6 +84,8 @@ class FleetGroupState:
             GroupRefused: for good.
         """
         if code == ErrorCode.MEMBER_ID_REQUIRED:
+            if not member_id or member_id == self.member_id:  # it gave none, or has forgotten it again
+                self._not_understood(f"JoinGroup: {error_name(code)}")
             self.member_id = member_id
             return frozenset()
         if code:
@@ -91,6 +119,7 @@ class FleetGroupState:
             self.phase, self.assignment = MembershipPhase.JOIN, None
             raise
         self.phase = MembershipPhase.HEARTBEAT
+        self._understood()
         self.lease.renewed(sent_at)
 
     def heartbeat(self, code: int, generation: int, sent_at: float) -> None:
@@ -101,7 +130,9 @@ class FleetGroupState:
         """
         if code:
             self._failed(code, "Heartbeat")
-        elif generation == self.generation and self.phase is MembershipPhase.HEARTBEAT:
+            return
+        self._understood()
+        if generation == self.generation and self.phase is MembershipPhase.HEARTBEAT:
             self.lease.renewed(sent_at)
 
     def leaving(self) -> None:
@@ -112,13 +143,35 @@ class FleetGroupState:
         """This member should not lead: it leaves, and joins as a new one."""
         self._forgotten()
 
+    def refused(self, code: int, what: str) -> None:
+        """The coordinator answered `what` in a way of its own, such as who it is.
+
+        Raises:
+            GroupRefused: for good.
+        """
+        self._failed(code, what)
+
     def _failed(self, code: int, what: str) -> None:
         if code in _FORGOTTEN:
             self._forgotten()
         elif code in _AGAIN:
             self.phase = MembershipPhase.JOIN
-        else:
+        elif code in FINAL:
             raise GroupRefused(f"{what}: {error_name(code)}")
+        else:
+            self._not_understood(f"{what}: {error_name(code)}")
+
+    def _understood(self) -> None:
+        self.refusal, self.refusals = "", 0
+
+    def _not_understood(self, refusal: str) -> None:
+        self.refusal = refusal
+        self.refusals += 1
+        if self.refusals % NEW_AFTER == 0:
+            self._forgotten()
+        elif self.refusals % NEW_AFTER >= REJOIN_AFTER or self.phase is MembershipPhase.SYNC:
+            # A generation whose record could not be written is none any more: the coordinator begins another one.
+            self.phase = MembershipPhase.JOIN
 
     def _forgotten(self) -> None:
         """The group does not count this member among its own: what it mirrored is another's by now.

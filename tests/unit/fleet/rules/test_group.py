@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.fleet.rules.assignment import FleetAssignment, MalformedAssignment, encode_assignment, encode_subscription
-from gateway.fleet.rules.group import FleetGroupState, GroupRefused, MembershipPhase
+from gateway.fleet.rules.group import FINAL, NEW_AFTER, REJOIN_AFTER, FleetGroupState, GroupRefused, MembershipPhase
 from gateway.fleet.rules.leases import WriteLease
 from gateway.fleet.rules.membership import Gateway, Role
 from protocol.errors import ErrorCode
@@ -67,6 +67,45 @@ def test_an_assignment_that_cannot_be_read_admits_nobody() -> None:
     assert not state.lease.valid(100.0)
 
 
-def test_a_refusal_for_good_is_not_tried_again() -> None:
-    with pytest.raises(GroupRefused, match="GROUP_AUTHORIZATION_FAILED"):
-        FleetGroupState(WriteLease(10.0)).joined(ErrorCode.GROUP_AUTHORIZATION_FAILED, "", -1, "", {})
+@pytest.mark.parametrize("code", sorted(FINAL))
+def test_a_refusal_for_good_is_not_tried_again(code: ErrorCode) -> None:
+    with pytest.raises(GroupRefused, match=f"JoinGroup: {code.name}"):
+        FleetGroupState(WriteLease(10.0)).joined(code, "", -1, "", {})
+
+
+UNDOCUMENTED = [-1, 9, 19, 56, 79, 999]
+"""Whatever a coordinator answers when something is wrong with *it*; 999 is of a Kafka that is yet to come."""
+
+
+@pytest.mark.parametrize("code", UNDOCUMENTED)
+def test_an_answer_that_is_not_final_stops_nobody_and_is_tried_again_step_by_step(code: int) -> None:
+    """First the same request, then as the member it is from the start, at last as a new one; the lease runs on."""
+    state = stable()
+    steps = []
+    for _ in range(NEW_AFTER):
+        state.heartbeat(code, state.generation, 101.0)
+        steps.append((state.phase, state.member_id))
+    again = (MembershipPhase.HEARTBEAT, "m1")
+    assert steps[: REJOIN_AFTER - 1] == [again] * (REJOIN_AFTER - 1)
+    assert steps[REJOIN_AFTER - 1] == (MembershipPhase.JOIN, "m1")
+    assert steps[-1] == (MembershipPhase.JOIN, "")
+    assert state.lease.valid(109.9)
+    assert state.refusal.startswith("Heartbeat: ")
+
+
+def test_what_was_answered_at_last_ends_the_count() -> None:
+    state = stable()
+    for _ in range(REJOIN_AFTER - 1):
+        state.heartbeat(-1, 7, 101.0)
+    state.heartbeat(0, 7, 102.0)
+    assert (state.refusal, state.refusals) == ("", 0)
+    state.heartbeat(-1, 7, 103.0)
+    assert state.phase is MembershipPhase.HEARTBEAT
+
+
+def test_a_sync_that_the_coordinator_could_not_write_is_begun_from_its_join() -> None:
+    """It has forgotten the generation by then: there is nothing to be asked for again."""
+    state = FleetGroupState(WriteLease(10.0))
+    state.joined(0, "m1", 7, "m1", {"m1": encode_subscription(A)})
+    state.synced(ErrorCode.UNKNOWN_SERVER_ERROR, b"", 100.0)
+    assert (state.phase, state.member_id, state.refusals) == (MembershipPhase.JOIN, "m1", 1)
