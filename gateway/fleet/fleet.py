@@ -238,6 +238,8 @@ class Fleet:
 
     def _assigned(self, assignment: FleetAssignment | None) -> None:
         self._alone = False
+        if assignment is not None and assignment.leader == self.me.name and assignment.term == self._store.term:
+            self._leadership.begun()  # what this gateway has admitted last is what was told now
         self._admission.told(assignment)
         self._news.set()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 import structlog
@@ -23,10 +23,19 @@ from gateway.kafka.cluster import CONTROL_LANE, Cluster
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.connection.pool import Lane
 from gateway.kafka.routed import on_coordinator
+from gateway.state.topic import TOPIC
+from gateway.transport.background import kept_running
 from gateway.transport.backoff import Backoff
 from gateway.transport.host import boot_clock
 from gateway.transport.wakeups import together
-from protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from protocol.errors import ErrorCode, error_name
+from protocol.messages import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+)
 
 SESSION_MS = 6000  # the shortest that a stock broker takes (group.min.session.timeout.ms)
 REBALANCE_MS = 6000
@@ -36,6 +45,10 @@ _AGAIN_S = 0.3
 _BACKOFF_S = (0.3, 5.0)
 _JOIN_S = 3 * (REBALANCE_MS / 1000 + 2)  # a try has a third of it, and may have to wait for everybody else
 _LEAVE_LANE = "leave"
+_RENEW_LANE = "renew"
+_RENEW_S = 2.0
+_RENEWALS = 10  # of a short lease, while it runs
+_BY_NAME = 9  # OffsetCommit from 10 on names topics by id
 _CAP = 4  # JoinGroup and SyncGroup from 5 on ask for what is not used here
 _log = structlog.get_logger("lockgate.fleet")
 
@@ -50,6 +63,8 @@ class FleetGroup:
         describe: this gateway as it is now.
         assign: called when this member leads; what it returns goes to every member. It writes the registry first.
         assigned: told each assignment, and None when the group has forgotten this gateway.
+        place: a topic that is there and may be read. To renew the lease an offset of its first partition is committed,
+            which nobody reads.
     """
 
     def __init__(
@@ -61,6 +76,7 @@ class FleetGroup:
         assign: Callable[[Mapping[str, Gateway]], Awaitable[FleetAssignment]],
         assigned: Callable[[FleetAssignment | None], None],
         clock: Callable[[], float] = boot_clock,
+        place: str = TOPIC,
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -70,6 +86,8 @@ class FleetGroup:
         self._assigned = assigned
         self._clock = clock
         self._again = asyncio.Event()
+        self._place = place
+        self._member = asyncio.Event()  # of a generation that has just begun
         self._told: FleetAssignment | None = None
         self._backoff = Backoff(*_BACKOFF_S, cluster.rng)
 
@@ -79,6 +97,14 @@ class FleetGroup:
         Raises:
             GroupRefused: the coordinator will not have this group.
         """
+        renewing = asyncio.get_running_loop().create_task(kept_running(self._renew, "fleet lease"), name="fleet lease")
+        try:
+            await self._take_part()
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+
+    async def _take_part(self) -> None:
         steps = {
             MembershipPhase.JOIN: self._join,
             MembershipPhase.SYNC: self._sync,
@@ -151,7 +177,6 @@ class FleetGroup:
             members = self.state.members
             data = encode_assignment(await self._assign(members), min(each.reads for each in members.values()))
             assignments = [part(member_id=member_id, assignment=data) for member_id in self.state.members]
-        sent_at = self._clock()
         request = SyncGroupRequest(
             group_id=self._group,
             generation_id=self.state.generation,
@@ -159,13 +184,15 @@ class FleetGroup:
             assignments=assignments,
         )
         answer = await self._ask(request, _JOIN_S)
-        self.state.synced(answer.error_code, bytes(answer.assignment), sent_at)
+        self.state.synced(answer.error_code, bytes(answer.assignment))
+        if self.state.phase is MembershipPhase.HEARTBEAT:
+            self._member.set()
 
     async def _heartbeat(self) -> None:
-        sent_at, generation = self._clock(), self.state.generation
-        request = HeartbeatRequest(group_id=self._group, generation_id=generation, member_id=self.state.member_id)
+        state = self.state
+        request = HeartbeatRequest(group_id=self._group, generation_id=state.generation, member_id=state.member_id)
         answer = await self._ask(request, SESSION_MS / 1000)
-        self.state.heartbeat(answer.error_code, generation, sent_at)
+        self.state.heartbeat(answer.error_code)
         if self.state.phase is MembershipPhase.HEARTBEAT:
             self._again.clear()
             try:
@@ -179,6 +206,47 @@ class FleetGroup:
         assignment = self.state.assignment
         return _ALONE_S if assignment is not None and len(assignment.peers) < 2 else HEARTBEAT_S
 
+    async def _renew(self) -> None:
+        """Renew the lease again and again, beside the heartbeats: a log that cannot be written holds up a commit, and
+        must not hold them up."""
+        while True:
+            try:
+                async with asyncio.timeout(max(_AGAIN_S, min(_RENEW_S, self.state.lease.lease_s / _RENEWALS))):
+                    await self._member.wait()
+            except TimeoutError:
+                pass
+            self._member.clear()
+            if self.state.phase is not MembershipPhase.HEARTBEAT or self.state.left:
+                continue
+            try:
+                await self._commit()
+            except (ClusterUnavailable, BrokerError) as exc:
+                _log.info("the write lease was not renewed", reason=str(exc))
+
+    async def _commit(self) -> None:
+        sent_at, generation = self._clock(), self.state.generation
+        topic = OffsetCommitRequest.OffsetCommitRequestTopic
+        part = topic.OffsetCommitRequestPartition(
+            partition_index=0, committed_offset=0, committed_leader_epoch=-1, committed_metadata=""
+        )
+        request = OffsetCommitRequest(
+            group_id=self._group,
+            generation_id_or_member_epoch=generation,
+            member_id=self.state.member_id,
+            group_instance_id=None,
+            retention_time_ms=-1,
+            topics=[topic(name=self._place, partitions=[part])],
+        )
+        cluster, group = self._cluster, self._group
+        with own_act():
+            answer = await on_coordinator(
+                cluster, group, request, _commit_codes, cap=_BY_NAME, timeout_s=SESSION_MS / 1000, lane=_RENEW_LANE
+            )
+        code = next(_commit_codes(answer), int(ErrorCode.UNKNOWN_SERVER_ERROR))
+        self.state.confirmed(code, generation, sent_at)
+        if code:
+            _log.info("the write lease was not renewed", reason=error_name(code))
+
     async def _say_goodbye(self, member_id: str) -> None:
         if member_id:
             members = [LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None)]
@@ -189,6 +257,10 @@ class FleetGroup:
     async def _ask(self, request: Any, timeout_s: float, lane: Lane = CONTROL_LANE) -> Any:
         cluster, group = self._cluster, self._group
         return await on_coordinator(cluster, group, request, _codes, cap=_CAP, timeout_s=timeout_s, lane=lane)
+
+
+def _commit_codes(answer: Any) -> Iterator[int]:
+    return (part.error_code for topic in answer.topics for part in topic.partitions)
 
 
 def _codes(answer: Any) -> tuple[int]:

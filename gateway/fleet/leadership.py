@@ -52,6 +52,11 @@ class Leadership:
         """
         return await self._book().admit(members)
 
+    def begun(self) -> None:
+        """The generation that was admitted last has begun; see `FleetRegistry.begun`."""
+        if self._registry is not None:
+            self._registry.begun()
+
     async def begin(self) -> None:
         """Build the control plane, unless it is there."""
         if self.term is not None:

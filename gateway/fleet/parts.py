@@ -74,8 +74,9 @@ class RightToWrite:
 
     @property
     def lapsed(self) -> bool:
-        """The lease was over since the group has forgotten this gateway."""
-        return self._forgotten_at is not None and self.lease.lapses != self._forgotten_at
+        """The lease was over since the group has forgotten this gateway, or is so yet."""
+        before = self._forgotten_at
+        return before is not None and (self.lease.lapses != before or not self.lease.valid(self._clock()))
 
     def valid(self) -> bool:
         """May what a write pause concerns be written now?"""

@@ -65,6 +65,7 @@ class FleetRegistry:
         self._changing = asyncio.Lock()
         self._present: frozenset[tuple[str, str]] = frozenset()  # in the present generation: name, incarnation
         self._members: Mapping[str, str] = {}
+        self._begun: tuple[frozenset[str], frozenset[tuple[str, str]]] | None = None  # both, of the last that began
         self._departed: deque[tuple[float, str]] = deque(maxlen=_DEPARTURES)
         self.silent: frozenset[str] = frozenset()
 
@@ -76,10 +77,11 @@ class FleetRegistry:
     # -- who comes and goes --------------------------------------------------------------------------------------
 
     async def admit(self, members: Mapping[str, Gateway]) -> Mapping[str, Gateway]:
-        """A generation of the group begins with these (by member id): who is new is registered.
+        """A generation of the group is to begin with these (by member id): who is new is registered.
 
         Of two processes of one name the younger has a place in the fleet. The other is waited for like any that cannot
-        be asked, from the first generation without it, unless it is certainly dead.
+        be asked, from the first generation without it, unless it is certainly dead. Whoever is missing is so from when
+        that generation has begun (`begun`).
 
         Returns:
             Those that have a place.
@@ -108,6 +110,14 @@ class FleetRegistry:
                 [incarnation for _, incarnation in sorted(dead)],
             )
             return kept
+
+    def begun(self) -> None:
+        """The generation that was admitted last has begun: its SyncGroup was answered, so it is in the group's log.
+
+        Until then it may be forgotten with its coordinator, and those who are missing in it renew their leases.
+        """
+        self._begun = frozenset(self._members), self._present
+        self._look()
 
     def _older(self) -> set[tuple[str, str]]:
         """Whose names others have taken: written down, or the next leader would take them for the younger ones."""
@@ -213,14 +223,19 @@ class FleetRegistry:
         _log.info("gateway is waited for no more", gateway=name, reason=why)
 
     def _look(self) -> None:
+        """Who is missing in the generation that is to begin *and* in the last that has begun is presumed some day."""
         leases = {name: record.lease_ms / 1000 for name, record in self._store.gateways.items()}
+        if self._begun is None:
+            self._presumptions.generation(leases, frozenset(leases), self._clock())
+            return
+        members, present = frozenset(self._members) | self._begun[0], self._present | self._begun[1]
         # One whose name another has taken may be in the group yet, and renew its lease.
-        present = {
+        succeeded = {
             name
             for name, record in self._store.gateways.items()
-            if record.succeeded and (record.succeeded, record.incarnation) in self._present
+            if record.succeeded and (record.succeeded, record.incarnation) in present
         }
-        self._presumptions.generation(leases, frozenset(self._members) | present, self._clock())
+        self._presumptions.generation(leases, members | succeeded, self._clock())
 
     def _record(self, gateway: Gateway) -> GatewayRecord:
         return GatewayRecord(

@@ -98,7 +98,7 @@ def permitted(permit: Permit) -> Iterator[None]:
 
 def own_act() -> AbstractContextManager[None]:
     """For what a gateway does on its own behalf, whoever leads: it creates the topics that it keeps its state in, and
-    leaves the fleet's group. Nobody else's record, topic or group is touched."""
+    renews its lease in the fleet's group, or leaves that. Nobody else's record, topic or group is touched."""
     return permitted(_granted)
 
 

@@ -1,12 +1,12 @@
 """A gateway's membership in the fleet's group, as a state machine: what to ask the coordinator next, what answers mean.
 
 Kafka's classic group protocol (KIP-62, KIP-394): join, sync, then heartbeats; an answer that says so begins it anew.
-The write lease is renewed by what the coordinator accepts of the *present* generation, and counted from when it was
-sent; see `fleet/rules/leases.py`. No I/O, no clock.
+The write lease is renewed by what the coordinator *writes down* for a member of the present generation, and counted
+from when that was sent; see `fleet/rules/leases.py`. No I/O, no clock.
 
-An answer is final only if Kafka says so (`FINAL`). Every other one is waited out, step by step: the same is asked again,
-then the member joins anew, then as a new member. All gateways meet such an answer at once, since all ask one broker;
-were it final, one broker's fault would be the end of the fleet. The lease says for how long writes may go on meanwhile.
+An answer is final only if Kafka says so (`FINAL`). Every other one is waited out, step by step: the same is asked
+again, then the member joins anew, then as a new member. All gateways meet such an answer at once, since all ask one
+broker; were it final, one broker's fault would be the end of the fleet. The lease says for how long writes may go on.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class FleetGroupState:
         assignment: the present one, None while there is none.
         refusal: what the coordinator answered last, if it was no answer that a member can act by; '' else.
         refusals: how many such answers came in a row.
+        left: `leaving` was called; nothing renews the lease again.
     """
 
     def __init__(self, lease: WriteLease) -> None:
@@ -74,6 +75,7 @@ class FleetGroupState:
         self.assignment: FleetAssignment | None = None
         self.refusal = ""
         self.refusals = 0
+        self.left = False
 
     def joined(
         self, code: int, member_id: str, generation: int, leader: str, members: Mapping[str, bytes]
@@ -103,8 +105,8 @@ class FleetGroupState:
         self.members = known
         return frozenset(strange)
 
-    def synced(self, code: int, assignment: bytes, sent_at: float) -> None:
-        """SyncGroup was answered.
+    def synced(self, code: int, assignment: bytes) -> None:
+        """SyncGroup was answered. It renews nothing: one that is repeated is answered from memory.
 
         Raises:
             GroupRefused: for good.
@@ -120,23 +122,29 @@ class FleetGroupState:
             raise
         self.phase = MembershipPhase.HEARTBEAT
         self._understood()
-        self.lease.renewed(sent_at)
 
-    def heartbeat(self, code: int, generation: int, sent_at: float) -> None:
-        """A heartbeat of that generation was answered. While a rebalance goes on it renews nothing.
+    def heartbeat(self, code: int) -> None:
+        """A heartbeat was answered. It renews nothing: a coordinator answers it from memory.
 
         Raises:
             GroupRefused: for good.
         """
         if code:
             self._failed(code, "Heartbeat")
-            return
-        self._understood()
-        if generation == self.generation and self.phase is MembershipPhase.HEARTBEAT:
+        else:
+            self._understood()
+
+    def confirmed(self, code: int, generation: int, sent_at: float) -> None:
+        """A commit of that generation was answered; with 0 the coordinator has written it to the group's log.
+
+        What else it says is left to the heartbeats.
+        """
+        if not code and generation == self.generation and not self.left:
             self.lease.renewed(sent_at)
 
     def leaving(self) -> None:
         """The gateway writes nothing more, and says so to the group."""
+        self.left = True
         self.lease.revoked()
 
     def step_back(self) -> None:

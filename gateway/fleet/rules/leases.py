@@ -4,10 +4,25 @@ A promote or a demote needs to know that no gateway writes (or serves) on the ol
 acknowledged the write pause is known to have stopped. One that cannot be asked has stopped when its lease is over:
 
 * the **holder** may use the old side until `lease_s` of its own clock after it *sent* the renewal that was last
-  answered. A renewal is a heartbeat (or SyncGroup) of the fleet's group that the coordinator accepted;
-* the **presumer** counts from when it saw a generation of the group without the holder. The coordinator accepts no
-  heartbeat of an older generation after that, so the last renewal was sent before; `presumable_after` makes up for
-  clocks that do not run alike.
+  answered. A renewal is an offset that it commits as a member of its generation, and that the coordinator has accepted;
+* the **presumer** counts from when the SyncGroup was answered by which a generation without the holder began;
+  `presumable_after` makes up for clocks that do not run alike.
+
+Why that is enough: a coordinator answers a SyncGroup of the leader, and a commit, when it has appended the group's
+record, or the offset, to the partition of `__consumer_offsets` that has the group, and all replicas in sync have it. So
+generations and renewals stand in *one* log, in one order. A renewal behind the record of a generation without the
+holder there is not: whoever appends it has read that record, or written it, and refuses who is not in it. One that is
+appended by a broker that leads the partition no more is never in sync, and so never answered. Hence every renewal that
+was answered was sent before the record of that generation was in sync, and so before the presumer began to count.
+
+Why nothing less is:
+
+* *a heartbeat* (or a SyncGroup that is repeated) is answered from memory. A coordinator that is cut off from its
+  cluster, and not from its clients, would renew without end what another one has given up;
+* *a JoinGroup* that was answered is in no log. When the coordinator dies before SyncGroup, the next one knows the
+  generation before it only, and takes renewals of those who are in that one.
+
+Assumed is what all that Kafka acknowledges rests on: `__consumer_offsets` loses nothing that was in sync.
 
 An answer from the old side is passed to the client only while the lease is valid *then*: what is acknowledged has
 landed before the lease was over, whatever pause came between the look at the lease and the write.

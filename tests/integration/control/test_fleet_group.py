@@ -19,6 +19,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.transport.host import boot_clock
+from tests.support.brokers.logs import create_topic
 from tests.support.waiting import wait_until_async
 
 PARTITIONS = [MirrorPartition("l", "t", index) for index in range(6)]
@@ -32,7 +33,9 @@ class Member:
         self.name, self.role = name, role
         self.cluster = Cluster(ClusterConfig.from_client_properties({"bootstrap.servers": bootstrap}))
         self.state = FleetGroupState(WriteLease(LEASE_S))
-        self.group = FleetGroup(self.cluster, group, self.state, self.describe, self.assign, self.assigned)
+        self.group = FleetGroup(
+            self.cluster, group, self.state, self.describe, self.assign, self.assigned, place=f"place-of-{group}"
+        )
         self.task: asyncio.Task[None] | None = None
         self.told: list[FleetAssignment | None] = []
 
@@ -80,6 +83,7 @@ async def fleet(target: DevCluster) -> AsyncIterator[dict[str, Member]]:
     group = f"fleet-{uuid.uuid4().hex[:12]}"
     roles = {"side": Role.SIDECAR, "one": Role.NODE, "two": Role.NODE}
     members = {name: Member(name, role, target.bootstrap, group) for name, role in roles.items()}
+    create_topic(target.bootstrap, f"place-of-{group}", partitions=1)
     for member in members.values():
         await member.start()
     yield members

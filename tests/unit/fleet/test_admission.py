@@ -108,3 +108,19 @@ async def test_a_lease_that_was_over_while_it_was_forgotten_ends_what_is_in_flig
     one.admission.told(assignment(4))
     await one.admission.count()
     assert one.told == [3, "forgotten", "lapsed", 4]
+
+
+async def test_a_lease_that_is_over_yet_when_it_is_admitted_anew_ends_what_is_in_flight_first() -> None:
+    """The first renewal of the new generation may be answered behind the admission."""
+    one = Member()
+    one.store.read.set()
+    one.admission.told(assignment(3))
+    await one.admission.count()
+    one.admission.told(None)
+    one.lease.revoked()
+    one.admission.told(assignment(4))
+    await one.admission.count()
+    assert one.told == [3, "forgotten", "lapsed", 4]
+    assert not one.admission.right.valid()
+    one.lease.renewed(boot_clock())
+    assert one.admission.right.valid()

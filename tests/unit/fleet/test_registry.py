@@ -39,6 +39,7 @@ class Book:
     async def members(self, *gateways: Gateway) -> set[tuple[str, str]]:
         """A generation of these; returns who has a place."""
         kept = await self.registry.admit({f"id-{one.name}-{one.incarnation}": one for one in gateways})
+        self.registry.begun()
         return {(one.name, one.incarnation) for one in kept.values()}
 
 
@@ -85,6 +86,28 @@ async def test_a_lost_gateway_is_waited_for_until_its_lease_is_over(book: Book) 
     assert book.registry.departed(book.now, ()) == 1
     assert book.registry.departed(book.now, ("b",)) == 0, "it had acknowledged"
     assert book.registry.last_departure() == book.now
+
+
+async def test_a_generation_that_never_began_presumes_nobody(book: Book) -> None:
+    """Its coordinator died before SyncGroup; the next one knows the generation before, and takes renewals of `b`."""
+    await book.generation("a", "b")
+    await book.registry.admit({"id-a-1": member("a")})  # JoinGroup was answered, SyncGroup was not
+    renewed = book.now = book.now + 40.0
+    assert book.registry.lease_left_s("b") is None
+    book.now += 6.0
+    await book.generation("a")
+    book.now = renewed + LEASE_S
+    assert book.registry.required() == {"a", "b"}, "it may write until then"
+    book.now += 6.0 + presumable_after(LEASE_S) - LEASE_S + 0.1
+    assert book.registry.required() == {"a"}
+
+
+async def test_who_comes_back_in_a_generation_is_waited_for_whether_that_began_or_not(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.generation("a")
+    await book.registry.admit({"id-a-1": member("a"), "id-b-1": member("b")})
+    book.now += 2 * LEASE_S
+    assert book.registry.required() == {"a", "b"}
 
 
 async def test_a_silent_member_is_lost_before_the_group_notices(book: Book) -> None:

@@ -15,7 +15,8 @@ A = Gateway(name="a", incarnation="1", role=Role.NODE, peer="a:1", lease_s=10.0)
 def stable() -> FleetGroupState:
     state = FleetGroupState(WriteLease(10.0))
     state.joined(0, "m1", 7, "m1", {"m1": encode_subscription(A), "m2": b"?"})
-    state.synced(0, ASSIGNMENT, 100.0)
+    state.synced(0, ASSIGNMENT)
+    state.confirmed(0, 7, 100.0)
     return state
 
 
@@ -27,27 +28,46 @@ def test_the_way_into_the_group() -> None:
     assert strange == {"m2"}
     assert (state.phase, state.leads, dict(state.members)) == (MembershipPhase.SYNC, True, {"m1": A})
     assert not state.lease.valid(0.0), "a place in the group is not admission"
-    state.synced(0, ASSIGNMENT, 100.0)
+    state.synced(0, ASSIGNMENT)
     assert state.assignment == FleetAssignment(leader="a")
+    assert not state.lease.valid(0.0), "a SyncGroup that is repeated is answered from memory"
+    state.confirmed(0, 7, 100.0)
     assert state.lease.valid(109.9)
 
 
-def test_only_heartbeats_of_the_present_generation_renew_the_lease() -> None:
+def test_only_what_is_written_for_the_present_generation_renews_the_lease() -> None:
     state = stable()
-    state.heartbeat(0, 7, 105.0)
+    state.confirmed(0, 7, 105.0)
     assert state.lease.valid(114.9)
-    state.heartbeat(0, 6, 108.0)
+    state.confirmed(0, 6, 108.0)
+    state.confirmed(ErrorCode.UNKNOWN_MEMBER_ID, 7, 108.0)
     assert not state.lease.valid(115.0)
-    state.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS, 7, 109.0)
+    state.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     assert state.phase is MembershipPhase.JOIN
     assert state.lease.valid(114.9), "it is a member still"
-    assert not state.lease.valid(115.0), "but the group may go on without it"
+
+
+def test_a_coordinator_that_is_cut_off_from_its_cluster_renews_no_lease() -> None:
+    """It answers heartbeats from memory, without end; what it cannot write it does not answer."""
+    state = stable()
+    for _ in range(100):
+        state.heartbeat(0)
+        state.synced(0, ASSIGNMENT)
+        state.confirmed(ErrorCode.COORDINATOR_NOT_AVAILABLE, 7, 109.0)
+    assert not state.lease.valid(110.0)
+
+
+def test_a_renewal_that_is_answered_behind_the_end_renews_nothing() -> None:
+    state = stable()
+    state.leaving()
+    state.confirmed(0, 7, 105.0)
+    assert not state.lease.valid(105.0)
 
 
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
 def test_a_member_that_the_group_has_forgotten_joins_as_a_new_one_and_its_lease_runs_on(code: ErrorCode) -> None:
     state = stable()
-    state.heartbeat(code, 7, 101.0)
+    state.heartbeat(code)
     assert (state.phase, state.member_id, state.assignment) == (MembershipPhase.JOIN, "", None)
     assert state.lease.valid(101.0), "whoever pauses writes waits for its end"
 
@@ -62,7 +82,7 @@ def test_an_assignment_that_cannot_be_read_admits_nobody() -> None:
     state = FleetGroupState(WriteLease(10.0))
     state.joined(0, "m1", 7, "m2", {})
     with pytest.raises(MalformedAssignment):
-        state.synced(0, b"", 100.0)
+        state.synced(0, b"")
     assert state.phase is MembershipPhase.JOIN
     assert not state.lease.valid(100.0)
 
@@ -83,7 +103,7 @@ def test_an_answer_that_is_not_final_stops_nobody_and_is_tried_again_step_by_ste
     state = stable()
     steps = []
     for _ in range(NEW_AFTER):
-        state.heartbeat(code, state.generation, 101.0)
+        state.heartbeat(code)
         steps.append((state.phase, state.member_id))
     again = (MembershipPhase.HEARTBEAT, "m1")
     assert steps[: REJOIN_AFTER - 1] == [again] * (REJOIN_AFTER - 1)
@@ -96,10 +116,10 @@ def test_an_answer_that_is_not_final_stops_nobody_and_is_tried_again_step_by_ste
 def test_what_was_answered_at_last_ends_the_count() -> None:
     state = stable()
     for _ in range(REJOIN_AFTER - 1):
-        state.heartbeat(-1, 7, 101.0)
-    state.heartbeat(0, 7, 102.0)
+        state.heartbeat(-1)
+    state.heartbeat(0)
     assert (state.refusal, state.refusals) == ("", 0)
-    state.heartbeat(-1, 7, 103.0)
+    state.heartbeat(-1)
     assert state.phase is MembershipPhase.HEARTBEAT
 
 
@@ -107,5 +127,5 @@ def test_a_sync_that_the_coordinator_could_not_write_is_begun_from_its_join() ->
     """It has forgotten the generation by then: there is nothing to be asked for again."""
     state = FleetGroupState(WriteLease(10.0))
     state.joined(0, "m1", 7, "m1", {"m1": encode_subscription(A)})
-    state.synced(ErrorCode.UNKNOWN_SERVER_ERROR, b"", 100.0)
+    state.synced(ErrorCode.UNKNOWN_SERVER_ERROR, b"")
     assert (state.phase, state.member_id, state.refusals) == (MembershipPhase.JOIN, "m1", 1)
