@@ -26,21 +26,23 @@ from gateway.kafka.admin import (
 )
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.connection import Connection
-from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable
-from gateway.kafka.logs.range_reader import RangeReader
-from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
+from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable, LogTruncated
+from gateway.kafka.logs.range_reader import Chunk, RangeReader
+from gateway.kafka.offsets import EARLIEST, LATEST, OffsetAt, list_offsets
 from gateway.kafka.rules.topic_configs import INTERNAL, durable, not_durable
 from gateway.transport.backoff import Backoff
 from protocol.apis import ApiKey
 from protocol.batch.keyed import KeyValue, keyed_batch
 from protocol.batch.record_reader import Record, read_records
 from protocol.errors import ErrorCode, error_name, is_retriable
+from protocol.messages import OffsetForLeaderEpochRequest
 from protocol.produce import PartitionResult, build_request_body, scan_response
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _REPLICAS: Final = 3
 _ALL_REPLICAS: Final = -1
+_EPOCH_CAP: Final = 4
 _BY_NAME: Final = 11
 """The last Produce version that neither names topics by id (13) nor begins transactions by itself (12, KIP-890)."""
 
@@ -65,6 +67,8 @@ class CompactedLog:
     ) -> None:
         self.topic = topic
         self.position = -1
+        self._epoch = -1  # the leader epoch of the batch before `position`; -1 when it is not known
+        self._led_in = -1  # the leader epoch in which that batch was last seen to be there
         self._cluster = cluster
         self._configs = configs
         self._lane = lane
@@ -167,19 +171,29 @@ class CompactedLog:
         `position` moves on when the next records are asked for: who gives up gets them again.
 
         Raises:
+            LogTruncated: the log has lost records that were read (KIP-320), from `end` on. The next call goes on there.
             ClusterUnavailable: nothing came within the time.
             BrokerError: refused.
         """
         if not await self.exists(timeout_s):
             return
-        end = (await list_offsets(self._cluster, {self.topic: {0: LATEST}}, timeout_s=timeout_s))[self.topic, 0].offset
+        latest = (await list_offsets(self._cluster, {self.topic: {0: LATEST}}, timeout_s=timeout_s))[self.topic, 0]
+        await self._require_same_log(latest, timeout_s)
+        end = latest.offset
         if self.position < 0:
             starts = await list_offsets(self._cluster, {self.topic: {0: EARLIEST}}, timeout_s=timeout_s)
             self.position = starts[self.topic, 0].offset
         reader = RangeReader(
-            self._cluster, self.topic, 0, self.position, end, read_committed=False, patience_s=timeout_s
+            self._cluster,
+            self.topic,
+            0,
+            self.position,
+            end,
+            read_committed=False,
+            patience_s=timeout_s,
+            last_epoch=self._epoch,
         )
-        while (chunk := await reader.next()) is not None:
+        while (chunk := await self._next(reader)) is not None:
             records: list[Record] = []
             for index, header in enumerate(chunk.headers):
                 batch = chunk.records[chunk.bounds[index] : chunk.bounds[index + 1]]
@@ -187,7 +201,47 @@ class CompactedLog:
                 records += (each for each in found if each.key is not None and each.offset >= self.position)
             yield records
             self.position = max(self.position, chunk.headers[-1].next_offset)
-        self.position = max(self.position, end)
+            self._epoch = chunk.headers[-1].partition_leader_epoch
+        self.position, self._led_in = max(self.position, end), latest.leader_epoch
+
+    async def _next(self, reader: RangeReader) -> Chunk | None:
+        try:
+            return await reader.next()
+        except LogTruncated as exc:
+            raise self._went_back(exc.end) from exc
+
+    def _went_back(self, end: int) -> LogTruncated:
+        message = (
+            f"{self.topic} has lost records that were acknowledged: it was read up to offset {self.position}, and is "
+            f"another log from offset {end} on"
+        )
+        self.position, self._epoch, self._led_in = max(0, min(end, self.position)), -1, -1
+        return LogTruncated(message, self.position)
+
+    async def _require_same_log(self, latest: OffsetAt, timeout_s: float) -> None:
+        """What was read is there. A log that ends earlier, or has another leader, is asked where it parts; each Fetch
+        beyond `position` tells by itself.
+
+        Raises:
+            LogTruncated: see `news`.
+            ClusterUnavailable: no answer, or not one of a leader.
+        """
+        if self._epoch < 0 or (latest.offset >= self.position and latest.leader_epoch == self._led_in):
+            return
+        kind = OffsetForLeaderEpochRequest
+        part = kind.OffsetForLeaderTopic.OffsetForLeaderPartition(
+            partition=0, current_leader_epoch=-1, leader_epoch=self._epoch
+        )
+        request = kind(replica_id=-1, topics=[kind.OffsetForLeaderTopic(topic=self.topic, partitions=[part])])
+        connection = await leader_connection(self._cluster, self.topic, self._lane, timeout_s)
+        answer = await connection.request(request, cap=_EPOCH_CAP, timeout_s=timeout_s)
+        (found,) = answer.topics[0].partitions
+        if found.error_code:
+            self._cluster.invalidate(self.topic)
+            raise ClusterUnavailable(f"{self.topic}: OffsetForLeaderEpoch: {error_name(found.error_code)}")
+        end = found.end_offset if found.end_offset >= 0 else latest.offset  # -1: it has no epochs, or not so early ones
+        if end < self.position:
+            raise self._went_back(end)
 
     # -- writing -------------------------------------------------------------------------------------------------
 

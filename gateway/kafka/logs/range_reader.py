@@ -212,7 +212,8 @@ class RangeReader:
             epoch, end = part.diverging
             raise LogTruncated(
                 f"{self._what()}: the log was truncated: leader epoch {epoch} ends at offset {end} there, "
-                f"but records up to {self.position} of epoch {self._last_epoch} were read before"
+                f"but records up to {self.position} of epoch {self._last_epoch} were read before",
+                max(0, min(end, self.position)),
             )
         chunk = self._batches(part) if self._checked else self._whole(part)
         if chunk.headers and self._last_epoch is not None and chunk.headers[-1].next_offset == self.position:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from gateway.kafka.cluster import BrokerError, Cluster, NetError
+from gateway.kafka.connection.errors import LogTruncated
 from gateway.kafka.logs.compacted_log import CompactedLog
 from gateway.kafka.rules.topic_configs import INTERNAL
 from gateway.mirror.offset_map.rules.codec import (
@@ -110,13 +111,31 @@ class LinkMaps:
             # Many partitions begin at once: what one has asked since this one came is as good an answer for it.
             if self._absent_since >= begun or not await self._is_there():
                 return
+            while not await self._is_read():
+                pass
+            self._was_read = True
+            for ledger in self._ledgers.values():
+                ledger.absorb(self._log.position)
+
+    async def _is_read(self) -> bool:
+        """Up to its end as of now. False: it has lost records, and is to be read on from where they were."""
+        try:
             async for records in self._log.news(_READ_S):
                 for record in records:
                     self._hand_over(record.offset, record.key or b"", record.value)
                 await asyncio.sleep(0)  # decoding is work; let the others have their turn
-            self._was_read = True
-            for ledger in self._ledgers.values():
-                ledger.absorb(self._log.position)
+        except LogTruncated as exc:
+            # The ledgers here keep what they know. Whoever takes a partition over reads less than was written.
+            _log.error(
+                "offset map %s: %s; where another gateway takes over a mirror of link %s, it may translate offsets of "
+                "before wrongly: audit the link's topics, and delete and create anew the mirror of any that is not "
+                "IDENTICAL",
+                self.topic,
+                exc,
+                self.topic.removeprefix(PREFIX),
+            )
+            return False
+        return True
 
     async def _is_there(self) -> bool:
         """False when it certainly is not. A broker that does not know it is no proof: equal offsets would be taken

@@ -7,6 +7,9 @@ A record whose transactional id the target has forgotten gets a tombstone (`iden
 have seen that the producer came back through another gateway meanwhile. So a tombstone counts against a record from
 `EXPIRES_MS` before it and more; behind a younger one it is a mistake, which whoever reads it overlooks, and whoever
 wrote it mends.
+
+A log that has lost records that were acknowledged says so to whoever reads on (`kafka/logs/compacted_log.py`). What a
+gateway has read stays in force with it, and it writes those of the lost records again that nobody has written since.
 """
 
 from __future__ import annotations
@@ -14,11 +17,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 import structlog
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.connection.errors import ClusterUnavailable, NetError
+from gateway.kafka.connection.errors import ClusterUnavailable, LogTruncated, NetError
 from gateway.kafka.logs.compacted_log import CompactedLog
 from gateway.proxy.rules.transactional_ids import ProducerRecord, decode, encode, merged
 from gateway.proxy.transactions.coordinators import Refused
@@ -30,6 +34,7 @@ EXPIRES_MS = 7 * 24 * 3_600_000
 _LANE = "identities"
 _TIMEOUT_S = 8.0
 _WRITES = 3
+_TOGETHER = 500  # records in one batch
 
 _log = structlog.get_logger("lockgate.proxy")
 
@@ -41,6 +46,8 @@ class Identities:
         self._log = CompactedLog(target, topic, lane=_LANE)
         self._records: dict[str, ProducerRecord] = {}
         self._written: dict[str, int] = {}  # the timestamp of each, in milliseconds
+        self._at: dict[str, int] = {}  # the offset of each in the topic
+        self._lost: set[str] = set()  # those that the topic has lost, and that are to be written again
         self._mistaken: set[str] = set()  # those behind which a tombstone is that does not count
         self._lock = asyncio.Lock()
 
@@ -80,10 +87,31 @@ class Identities:
 
     async def _read(self, last_of: str = "") -> ProducerRecord | None:
         """Take up what is new. Returns the last record read of a transactional id, before it is merged."""
+        last = await self._read_on(last_of)
+        while self._lost:
+            names = list(islice(self._lost, _TOGETHER))
+            lost = [(name.encode(), encode(self._records[name])) for name in names if name in self._records]
+            if lost:
+                await self._log.put(lost, _TIMEOUT_S)
+            self._lost.difference_update(names)
+            last = await self._read_on(last_of) or last
+        return last
+
+    async def _read_on(self, last_of: str) -> ProducerRecord | None:
+        while True:
+            try:
+                return await self._read_news(last_of)
+            except LogTruncated as exc:
+                self._lost |= {name for name, at in self._at.items() if at >= exc.end}
+                _log.error("identities of producers were lost on the target", reason=str(exc), records=len(self._lost))
+
+    async def _read_news(self, last_of: str) -> ProducerRecord | None:
         last = None
         async for records in self._log.news(_TIMEOUT_S):
             for each in records:
                 name = (each.key or b"").decode("utf-8", "replace")
+                self._lost.discard(name)
+                self._at[name] = each.offset
                 record = self._take(name, each.value, each.timestamp_ms)
                 if name == last_of and record is not None:
                     last = record
@@ -118,6 +146,7 @@ class Identities:
         if value is None:
             if self._written.get(name, at_ms - EXPIRES_MS) <= at_ms - EXPIRES_MS:
                 self._records.pop(name, None)
+                self._at.pop(name, None)
                 self._written.pop(name, None)
             else:
                 self._mistaken.add(name)

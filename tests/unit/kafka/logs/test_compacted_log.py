@@ -265,3 +265,43 @@ def test_a_follower_that_was_stopped_for_long_is_told_that_it_may_have_missed_de
         assert [record.value for record in await LogFollower(other, TOPIC).read(0.5)] == [b"1", b"2"]
 
     told(loop, story)
+
+
+@pytest.mark.parametrize(("lost", "written"), [(2, 0), (2, 2), (2, 5)])
+def test_who_looks_for_news_now_and_then_is_told_that_the_log_went_back(loop: SimLoop, lost: int, written: int) -> None:
+    """At the first look behind it, also when the log ends where it ended before; each look goes on from there."""
+
+    async def story(target: ClusterModel, one: Cluster, other: Cluster) -> None:
+        log, reader = CompactedLog(one, TOPIC), CompactedLog(other, TOPIC)
+        for at in range(6):
+            await log.put([(b"k", b"%d" % at)], 5.0)
+        assert len(await news(reader)) == 6
+        leader = target.move_leader(TOPIC, 0, lose=lost, unclean=True)
+        assert leader is not None
+        for client in (one, other):
+            while client.leader(TOPIC, 0) != leader:  # till then the one of before takes what is written
+                await client.refresh((TOPIC,), 5.0)
+        for at in range(written):
+            await log.put([(b"n", b"%d" % at)], 20.0)
+        with pytest.raises(LogTruncated) as told_:
+            await news(reader)
+        assert told_.value.end == 4
+        assert await news(reader) == [(b"n", b"%d" % at) for at in range(written)]
+
+    told(loop, story)
+
+
+def test_a_leader_that_lost_nothing_is_no_other_log(loop: SimLoop) -> None:
+    async def story(target: ClusterModel, one: Cluster, other: Cluster) -> None:
+        log, reader = CompactedLog(one, TOPIC), CompactedLog(other, TOPIC)
+        await log.put([(b"k", b"1")], 5.0)
+        assert await news(reader) == [(b"k", b"1")]
+        leader = target.move_leader(TOPIC, 0)
+        for client in (one, other):
+            while client.leader(TOPIC, 0) != leader:
+                await client.refresh((TOPIC,), 5.0)
+        assert await news(reader) == []
+        await log.put([(b"k", b"2")], 20.0)
+        assert await news(reader) == [(b"k", b"2")]
+
+    told(loop, story)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -53,6 +54,41 @@ def test_two_gateways_that_write_at_once_end_with_one_whole_record(loop: SimLoop
         assert dict(left.sides) == whole
         for each in (*(cluster for cluster, _ in made), cluster):
             await each.close()
+
+    async def on_node() -> None:
+        await loop.spawn(loop.node("gateways"), story(), "story")
+
+    loop.run_until_complete(on_node())
+
+
+def test_identities_that_the_topic_acknowledged_and_lost_are_written_again(loop: SimLoop) -> None:
+    """By whoever has read them; what was written since is not written over."""
+
+    async def story() -> None:
+        target = ClusterModel(loop, name="target", rng=loop.random("target"))
+        await target.start()
+        config = ClusterConfig.from_client_properties({"bootstrap.servers": target.bootstrap})
+        clients = [
+            Cluster(config, host=Host(monotonic=loop.time, wall_ms=lambda: 0, rng=loop.random(f"gw-{at}")))
+            for at in range(3)
+        ]
+        for client in clients:
+            await client.start(5.0)
+        one, other, late = (Identities(client) for client in clients)
+        for name in ("kept", "lost", "written since"):
+            await one.keep(replace(record(3, "A"), transactional_id=name))
+        leader = target.move_leader(TOPIC, 0, lose=2, unclean=True)
+        assert leader is not None
+        for client in clients:
+            while client.leader(TOPIC, 0) != leader:
+                await client.refresh((TOPIC,), 5.0)
+        await other.keep(replace(record(4, "A"), transactional_id="written since"))
+        assert await late.current("lost") is None
+        assert await one.current("lost") == replace(record(3, "A"), transactional_id="lost")
+        found = {each.transactional_id: each.client.epoch for each in await late.all()}
+        assert found == {"kept": 3, "lost": 3, "written since": 4}
+        for client in clients:
+            await client.close()
 
     async def on_node() -> None:
         await loop.spawn(loop.node("gateways"), story(), "story")
