@@ -102,6 +102,7 @@ def _one(args: argparse.Namespace) -> int:
 
 
 def _many(args: argparse.Namespace) -> int:
+    from tests.simulation.judge import CLASSES
     from tests.simulation.plan import PAIRS
 
     began = time.monotonic()
@@ -114,7 +115,7 @@ def _many(args: argparse.Namespace) -> int:
     took_s = time.monotonic() - began
     hit = sum((op.value, step, kind.value) in totals.pairs for op, step, kind in PAIRS)
     _report(args.report, totals)
-    names = ("lost", "duplicated", "reordered", "torn", "gated_reads", "split_writes", "wrong_offsets")
+    names = CLASSES[: CLASSES.index("failed_topics")]
     numbers = " ".join(f"{name}={totals.counts[name]}" for name in names)
     failed = sum(one["failure"] == "failed_topics" for one in totals.failures)
     stuck = sum(one["failure"] == "stuck" for one in totals.failures)

@@ -34,6 +34,7 @@ from tests.simulation.kafka.logs.partition import Partition
 from tests.simulation.kernel.loop import SimLoop, Spinning
 from tests.simulation.kernel.node import State
 from tests.simulation.operations.acts import Acts
+from tests.simulation.operations.at_rest import AtRest
 from tests.simulation.operations.branches import Branch
 from tests.simulation.operations.ending import Ending
 from tests.simulation.operations.operator import LINK, LinkOptions, Operator, Stuck, TopicFailed
@@ -70,6 +71,13 @@ _COLLECTED: Final = (100_000, 20, 100)
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "groups": {"quiet_period_s": 1},
 }
+_CONFIGS: Final = {
+    "min.insync.replicas": "2",
+    "retention.ms": "86400000",
+    "retention.bytes": "1000000000",
+    "max.message.bytes": "2000000",
+}
+"""Of the topics of a run: each of these is another one than the clusters' default."""
 _LIVELY: Final = {"group.initial.rebalance.delay.ms": "0", "broker.session.timeout.ms": "3000"}
 
 
@@ -149,6 +157,7 @@ class World:
             looked=self.looks.of,
             ack_both=plan.ack_both,
         )
+        self.at_rest = AtRest(self)
         self.trouble = Trouble(self.source, self.target, self.recorder)
         self.leaders_lost = LeadersLost(
             self.target, loop.random("leaders"), plan.leaders_lost, lambda text: self.story.tell("FAULT", text)
@@ -253,6 +262,10 @@ class World:
         start = cluster.log_range(topic, 0)[0]
         self.judge.deleted(f"{topic}/0", (record.value for record in before if record.offset < start))
 
+    def configured(self, topic: str, changes: Mapping[str, str]) -> None:
+        """See `events.Stage`."""
+        self.at_rest.configured(topic, changes)
+
     def producers(self) -> list[str]:
         """See `events.Stage`."""
         return [producer.name for producer in self.writers]
@@ -298,6 +311,7 @@ class World:
                 self._act = None
                 self.leaders_lost.stop()
                 await self._ending.come_to_rest()
+                await self.at_rest.judged()
         except (Stuck, TopicFailed, NotServing) as exc:
             stuck.append(f"{named(self._act)}: {exc}")
         watching.cancel()
@@ -329,12 +343,14 @@ class World:
         while True:
             for judge in (self.judge, *(branch.judge for branch in self.branches.values())):
                 judge.look()
+            self.at_rest.look()
             await asyncio.sleep(_WATCH_S)
 
     async def _set_up(self) -> None:
         await asyncio.gather(self.source.start(), self.target.start())
+        stamps = {"message.timestamp.type": "LogAppendTime"} if self.plan.stamped else {}
         for topic, partitions in TOPICS.items():
-            self.source.create_topic(topic, partitions, 3, {"min.insync.replicas": "2"})
+            self.source.create_topic(topic, partitions, 3, {**_CONFIGS, **stamps})
         await asyncio.gather(*(gateway.start() for gateway in self.gateways))
         await self.operator.create_link(self.source.bootstrap, **self.link_options)
         plain = {topic: TOPICS[topic] for topic in PLAIN}
@@ -383,6 +399,7 @@ class World:
         )
         self.story.tell("operator", f"== done {named(act)}")
         self._over.set()
+        self.at_rest.operation_ended()
         await self.settled()
 
     def arm(self, act: Act) -> None:

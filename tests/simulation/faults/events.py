@@ -42,6 +42,7 @@ _ASK_S: Final = 40.0
 _LOST: Final = 3
 _WAIT_S: Final = 0.05
 _KILLS: Final = 4
+_STAYS: Final = 3
 
 
 class Events:
@@ -87,6 +88,9 @@ class Events:
             EventKind.SOURCE_BROKER_CUT_OFF: self._source_broker_cut_off,
             EventKind.COMMITTED_ELSEWHERE: self._committed_elsewhere,
             EventKind.ACLS_CHANGED: self._acls_changed,
+            EventKind.ACLS_REFUSED: self._acls_refused,
+            EventKind.CONFIGS_CHANGED: self._configs_changed,
+            EventKind.WRITER_STAYS: self._writer_stays,
         }
 
     def strike(self, event: Event) -> str:
@@ -149,6 +153,34 @@ class Events:
     def _acls_changed(self, event: Event) -> str:
         rights, act = self._stage.rights, self._stage.act()
         return "" if rights is None or act is None else rights.change(act.topics or PLAIN)
+
+    def _acls_refused(self, event: Event) -> str:
+        rights = self._stage.rights
+        return "" if rights is None else rights.refuse(event.hold_s)
+
+    def _configs_changed(self, event: Event) -> str:
+        """Not while they are still to be set back: a change of then may be undone, and nobody could say whose fault."""
+        act = self._stage.act()
+        topic = act.topics[0] if act is not None and act.topics else PLAIN[0]
+        written, _ = self._written(topic)
+        if written is None:
+            return ""
+        minutes = 600 + next(self._numbers)
+        changes = {"retention.ms": str(minutes * 60_000), "max.message.bytes": str(3_000_000 + minutes)}
+        written.alter_topic(topic, changes)
+        self._stage.configured(topic, changes)
+        return f"{topic} gets {changes} on the {written.name}, where it is written"
+
+    def _writer_stays(self, event: Event) -> str:
+        """Nobody is to miss what it writes."""
+        stage, act = self._stage, self._stage.act()
+        topic = act.topics[0] if act is not None and act.topics else PLAIN[0]
+        nobody, topics = Recorder(stage.loop.time), {topic: 1}
+        producer = Exactly(stage.loop, "forgotten", stage.source.bootstrap, topics, nobody, side=SOURCE)
+        producer.count = _STAYS
+        stage.judge.nobodys(producer.name)
+        stage.soon(_writes(producer), producer.name)
+        return f"{producer.name} writes {_STAYS} records to {topic}/0 on the source"
 
     def _first_request(self, event: Event) -> str:
         where = ",".join(gateway.bootstrap for gateway in self._stage.followers())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tests.simulation.clients import GroupMember, Producer
 from tests.simulation.faults.faults import Scene
 from tests.simulation.fleet.gateway_node import GatewayNode
+from tests.simulation.judge import Judge
 from tests.simulation.kafka.judged import ModelRecord
 from tests.simulation.operations.operator import Operator
 from tests.simulation.operations.rights import Rights
@@ -21,6 +22,7 @@ class Stage(Scene, Protocol):
     gateways: list[GatewayNode]
     story: Story
     rights: Rights | None
+    judge: Judge
 
     @property
     def operator(self) -> Operator:
@@ -38,6 +40,9 @@ class Stage(Scene, Protocol):
 
     def deleted(self, topic: str, before: Sequence[ModelRecord]) -> None:
         """What the first partition of a topic had before, where it is written: it has less now."""
+
+    def configured(self, topic: str, changes: Mapping[str, str]) -> None:
+        """The owner of a topic has changed its configs, where it is written."""
 
     def producers(self) -> list[str]:
         """Names of the producers' nodes."""

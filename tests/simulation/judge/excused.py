@@ -38,6 +38,7 @@ class Excused:
         self._left: dict[str, list[LeftBehind]] = {}  # by key, a failover after the other
         self._deleted: dict[str, set[str]] = {}  # key -> records that somebody deleted where they were written
         self._late: dict[str, set[str]] = {}
+        self._nobodys = ""
 
     def left_behind(self, key: str, values: Iterable[bytes], begin: int) -> None:
         """A failover leaves these records on the source alone, from offset `begin` on."""
@@ -52,6 +53,10 @@ class Excused:
     def deleted(self, key: str, values: Iterable[bytes | None]) -> None:
         """Records are deleted where their topic is written: they may be anywhere, or nowhere."""
         self._deleted.setdefault(key, set()).update(_text(value) for value in values if value is not None)
+
+    def nobodys(self, producer: str) -> None:
+        """What this one writes to the source behind a cutover nobody is to miss, nor to find anywhere else."""
+        self._nobodys = f"{producer}:"
 
     def late(self, key: str, text: str) -> None:
         """A write that was not answered landed on the source behind the cutover."""
@@ -68,6 +73,8 @@ class Excused:
         if side == SOURCE:
             left = (each.texts for each in self._left_now(key, at))
             left_out = left_out.union(self._late.get(key, ()), *left)
+            if self._nobodys:
+                left_out = left_out.union(text for _, text in records if text.startswith(self._nobodys))
         return [each for each in records if each[1] not in left_out] if left_out else records
 
     def excusing(self, op: Op, kept_from: Mapping[str, float]) -> Op:
@@ -75,7 +82,7 @@ class Excused:
 
         What was read and committed there of the former was of a log that nobody goes on with.
         """
-        if self._left and op["f"] in ("poll", "commit"):
+        if (self._left or self._nobodys) and op["f"] in ("poll", "commit"):
             return self._without_left(op)
         if (self._left or self._deleted or kept_from) and op["type"] == "ok" and op["f"] in ("send", "txn"):
             for part in op["value"]:

@@ -13,12 +13,19 @@ CLASSES: Final = (
     "gated_reads",
     "split_writes",
     "wrong_offsets",
+    "configs_wrong",
+    "log_starts_wrong",
+    "stamps_wrong",
+    "rights_wrong",
+    "claims_wrong",
     "failed_topics",
     "stuck",
     "diverged",
     "broken",
 )
-"""`diverged`: the logs of both clusters do not hold the same records; `broken`: the state topic breaks an invariant."""
+"""`configs_wrong`, `log_starts_wrong`, `stamps_wrong`, `rights_wrong`: a topic has its records, and not what it is to
+have beside them; `claims_wrong`: what `describe` says is not so (`judge/configs.py` and those beside it).
+`diverged`: the logs of both clusters do not hold the same records; `broken`: the state topic breaks an invariant."""
 
 OF_CHECKER: Final[Mapping[str, str]] = {
     "lost-write": "lost",
@@ -50,13 +57,14 @@ class Findings:
         self.examples: dict[str, list[str]] = {name: [] for name in CLASSES}
         self._said: set[tuple[str, str]] = set()
 
-    def add(self, name: str, where: str, what: str, at: float) -> None:
-        """One fault. `where`: topic/partition or what else is concerned; `at`: virtual seconds."""
+    def add(self, name: str, where: str, what: str, at: float) -> bool:
+        """One fault. `where`: topic/partition or what else is concerned; `at`: virtual seconds. False: it was said."""
         said = name, f"{where}: {what}"
         if said in self._said:
-            return
+            return False
         self._said.add(said)
         self.count(name, 1, f"{where}: {what} [t={at:.3f}]")
+        return True
 
     def count(self, name: str, number: int, example: str) -> None:
         """Some faults, judged elsewhere."""

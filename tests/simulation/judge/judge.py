@@ -274,9 +274,18 @@ class Judge:
     def _partitions(cluster: Any, topic: str) -> int:
         return len(cluster.topics[topic].partitions) if topic in cluster.topics else 0
 
+    def pairs(self, mirror: MirrorRecord) -> list[Pair]:
+        """Both logs of each partition of a mirror, as they are now."""
+        with self._at_once():
+            return list(self._pairs(mirror))
+
     def deleted(self, key: str, values: Iterable[bytes | None]) -> None:
         """Records are deleted where their topic is written: they may be anywhere, or nowhere."""
         self._excused.deleted(key, values)
+
+    def nobodys(self, producer: str) -> None:
+        """Somebody writes to the source whom nobody has told of the cutover."""
+        self._excused.nobodys(producer)
 
     # -- at the end ------------------------------------------------------------------------------------------
 

@@ -7,10 +7,10 @@ somebody else has made on the target stays.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
-from tests.simulation.kafka.acls import ALLOW, DESCRIBE, TOPIC, WRITE, Acl
+from tests.simulation.kafka.acls import ALLOW, DENY, DESCRIBE, TOPIC, WRITE, Acl
 
 GATEWAYS: Final = "10.0.0.1"
 """The only host from which topics that are not promoted may be written."""
@@ -51,3 +51,37 @@ def unlike(
         *(f"not of the source, and promoted: {acl}" for acl in sorted(strange)),
         *(f"the target's own one is gone: {acl}" for acl in sorted(set(own) - set(target))),
     ]
+
+
+def lost_or_given(
+    before: Collection[Acl], after: Collection[Acl], source: Collection[Collection[Acl]], own: Collection[Acl]
+) -> Iterator[str]:
+    """What a change of the target's ACLs has done to somebody's right that the source did not, a line each.
+
+    Hosts are left aside: a right for the gateways' hosts only is one.
+
+    Args:
+        source: the ACLs that the source had, one after the other, in the time in which the change may have been
+            decided.
+        own: the target's own ones.
+    """
+    of = {(acl.principal, acl.resource_type, acl.name, acl.operation) for acl in {*before, *after}}
+    for right in sorted(of):
+        had, has = _may(before, *right), _may(after, *right)
+        who, _, name, operation = right
+        what = f"operation {operation} on {name}"
+        if had and not has and all(_may(acls, *right) for acls in source):
+            yield f"{who} has lost {what}, which the source gives him"
+        if has and not had and not any(_may(acls, *right) for acls in (*source, own)):
+            yield f"{who} was given {what}, which the source does not give him"
+
+
+def _may(acls: Collection[Acl], who: str, resource_type: int, name: str, operation: int) -> bool:
+    """WRITE brings DESCRIBE along."""
+    operations = (operation, WRITE) if operation == DESCRIBE else (operation,)
+    said = {
+        acl.permission
+        for acl in acls
+        if (acl.resource_type, acl.name, acl.principal) == (resource_type, name, who) and acl.operation in operations
+    }
+    return ALLOW in said and DENY not in said

@@ -7,7 +7,7 @@ and when it is seen. A change is made at the controller; each broker describes w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from protocol.apis import ApiKey
@@ -41,11 +41,21 @@ class Acl(NamedTuple):
         return f"{how} {self.principal} from {self.host}: {what} on {self.name}"
 
 
+def _nothing(acl: Acl) -> bool:
+    del acl
+    return False
+
+
 class Authorizer:
-    """Of one cluster. `acls`: as the controller has them."""
+    """Of one cluster. `acls`: as the controller has them. `refuses`: those that are not made, as when it fails.
+
+    `on_change`: told of each change, with what there was before.
+    """
 
     def __init__(self, acls: Iterable[Acl] = ()) -> None:
         self.acls = set(acls)
+        self.refuses: Callable[[Acl], bool] = _nothing
+        self.on_change: list[Callable[[frozenset[Acl]], None]] = []
         self._heard: dict[int, frozenset[Acl]] = {}  # broker -> what it has heard of, if not of all
         self._changes = 0
 
@@ -58,6 +68,8 @@ class Authorizer:
         for broker in cluster.brokers:
             self._heard.setdefault(broker, before)
             cluster.controller_later(cluster.metadata_delay_s, self._hear, broker, frozenset(self.acls), self._changes)
+        for hook in self.on_change:
+            hook(before)
 
     def _hear(self, broker: int, acls: frozenset[Acl], number: int) -> None:
         self._heard[broker] = acls
@@ -111,9 +123,14 @@ async def create_acls(broker: Broker, request: Request) -> Any:
         )
         for one in request.message.creations
     ]
-    authorizer.change(broker.cluster, add=made)
-    broker.cluster.trace(f"{request.client_id} makes ACLs: {'; '.join(map(str, made))}")
-    return CreateAclsResponse(results=[answer(error_code=0, error_message=None) for _ in made])
+    failing = {acl for acl in made if authorizer.refuses(acl)}
+    there = [acl for acl in made if acl not in failing]
+    authorizer.change(broker.cluster, add=there)
+    broker.cluster.trace(f"{request.client_id} makes ACLs: {'; '.join(map(str, there))}")
+    failed = int(ErrorCode.UNKNOWN_SERVER_ERROR)  # as of an authorizer that has thrown
+    return CreateAclsResponse(
+        results=[answer(error_code=failed if acl in failing else 0, error_message=None) for acl in made]
+    )
 
 
 @handles(ApiKey.DELETE_ACLS)

@@ -16,7 +16,7 @@ from protocol.messages import (
 from tests.simulation.kafka.broker import Broker, Request, handles
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kafka.config_specs import BROKER_DEFAULTS, LIST, STRING, TOPIC_SPECS, Spec
-from tests.simulation.kafka.topics import BROKER_NAMES, Topic
+from tests.simulation.kafka.topics import BROKER_NAMES, Settings, Topic
 
 TOPIC_SOURCE: Final = 1
 CLUSTER_SOURCE: Final = 3
@@ -58,7 +58,9 @@ def _described(broker: Broker, resource: Any, request: Request) -> Any:
     kind, name = resource.resource_type, resource.resource_name
     cluster = broker.cluster
     if kind == _TOPIC and name in cluster.topics:
-        found = [_topic_entry(cluster, cluster.topics[name], config, request) for config in _topic_names(cluster)]
+        settings = cluster.topics[name].settings_at(broker.id)
+        names = _topic_names(cluster)
+        found = [_topic_entry(cluster, cluster.topics[name], settings, config, request) for config in names]
     elif kind == _BROKER and name in ("", str(broker.id)):
         found = [_broker_entry(cluster, config, request) for config in sorted(BROKER_DEFAULTS)] if name else []
     else:
@@ -73,8 +75,8 @@ def _topic_names(cluster: ClusterModel) -> list[str]:
     return sorted(cluster.topic_defaults())
 
 
-def _topic_entry(cluster: ClusterModel, topic: Topic, name: str, request: Request) -> Any:
-    value = topic.settings.values[name]
+def _topic_entry(cluster: ClusterModel, topic: Topic, settings: Settings, name: str, request: Request) -> Any:
+    value = settings.values[name]
     broker_name = BROKER_NAMES.get(name)
     if name in topic.overrides:
         source = TOPIC_SOURCE
@@ -170,7 +172,7 @@ def _alter(cluster: ClusterModel, resource: Any, changes: Changes, validate_only
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.resource_name}' does not exist."
     if not validate_only:
-        cluster.configure_topic(topic.name, new)
+        cluster.alter_topic(topic.name, new)
     return ErrorCode.NONE, None
 
 

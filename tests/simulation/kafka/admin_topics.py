@@ -207,7 +207,7 @@ async def delete_records(broker: Broker, request: Request) -> Any:
     for topic in request.message.topics:
         parts = []
         for part in topic.partitions:
-            error, low = _delete_before(broker, topic.name, part.partition_index, part.offset)
+            error, low = _delete_before(broker, topic.name, part.partition_index, part.offset, request.client_id or "")
             if error == ErrorCode.NONE:
                 error = await _everywhere(broker, topic.name, part.partition_index, low, end)
             parts.append(
@@ -235,7 +235,7 @@ async def _everywhere(broker: Broker, topic: str, index: int, before: int, end: 
     return error
 
 
-def _delete_before(broker: Broker, topic: str, index: int, offset: int) -> tuple[ErrorCode, int]:
+def _delete_before(broker: Broker, topic: str, index: int, offset: int, client_id: str) -> tuple[ErrorCode, int]:
     partition = broker.cluster.lookup(topic, index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1
@@ -243,4 +243,9 @@ def _delete_before(broker: Broker, topic: str, index: int, offset: int) -> tuple
         return ErrorCode.INVALID_TOPIC_EXCEPTION, -1
     if partition.leader_id != broker.id:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
-    return partition.delete_records(offset)
+    began = partition.best.log.start
+    error, low = partition.delete_records(offset)
+    if low > began:
+        for hook in broker.cluster.on_delete_records:
+            hook(partition, began, client_id)
+    return error, low

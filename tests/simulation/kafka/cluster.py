@@ -98,6 +98,8 @@ class ClusterModel:
         self.groups = GroupCoordinators(self)
         self.transactions = TransactionCoordinators(self)
         self.authorizer: Authorizer | None = None
+        self.on_delete_records: list[Callable[[Partition, int, str], None]] = []
+        """(partition, where its log began before, client id): of requests that have moved it."""
 
     # -- clocks, ids, where callbacks run -------------------------------------------------------------------------
 
@@ -287,6 +289,18 @@ class ClusterModel:
         topic.configure(changes)
         for partition in topic.partitions:
             partition.configured()
+
+    def alter_topic(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """As a client's request does: the controller sets them, and each broker hears of that a little later.
+
+        Until then its leaders check and stamp what they append as before.
+        """
+        topic = self.topics[name]
+        before = topic.settings
+        self.configure_topic(name, changes)
+        for broker in self.brokers.values():
+            topic.unheard(broker.id, before)
+        self.controller.announce_configs(topic)
 
     # -- for judges -----------------------------------------------------------------------------------------------
 

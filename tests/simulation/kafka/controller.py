@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.kafka.cluster import ClusterModel
     from tests.simulation.kafka.logs.partition import Partition
+    from tests.simulation.kafka.topics import Topic
 
 
 class Controller:
@@ -82,6 +83,7 @@ class Controller:
         for partition in self._hosted(broker):
             partition.replicas[broker.id].die()
         for topic in cluster.topics.values():
+            topic.heard(broker.id)
             for partition in topic.partitions:
                 partition.views.pop(broker.id, None)
         cluster.changes += 1
@@ -277,6 +279,17 @@ class Controller:
             broker.inbox.append(lambda: self._tell(partition, broker))
         elif broker.alive:
             partition.learn(broker.id)
+
+    def announce_configs(self, topic: Topic) -> None:
+        """Let every broker hear of a topic's configs as they are now, one by one; one that starts reads them all."""
+        for broker in self._cluster.brokers.values():
+            self._cluster.controller_later(self._cluster.metadata_delay_s, self._tell_configs, topic, broker)
+
+    def _tell_configs(self, topic: Topic, broker: Broker) -> None:
+        if broker.alive and (broker.paused or broker.cut_off):
+            broker.inbox.append(lambda: self._tell_configs(topic, broker))
+        else:
+            topic.heard(broker.id)
 
     def _delay(self) -> float:
         return self._cluster.metadata_delay_s * (0.2 + self._cluster.rng.random())

@@ -172,7 +172,7 @@ def _append_to(
     log = replica.log
     if acks == -1 and partition.is_under_min_isr(broker.id):
         return _refused(result, Refusal(ErrorCode.NOT_ENOUGH_REPLICAS, known_start=True), replica)
-    settings = partition.topic.settings
+    settings = partition.topic.settings_at(broker.id)
     now_ms = broker.now_ms()
     checked = validated(header, records, settings, now_ms)
     if isinstance(checked, Refusal):

@@ -156,6 +156,7 @@ class Topic:
     partitions: list[Partition] = field(default_factory=list)
     deleted: bool = False
     settings: Settings = field(init=False)
+    _heard: dict[int, Settings] = field(default_factory=dict)  # broker -> what holds there, if not `settings`
 
     def __post_init__(self) -> None:
         self.configure({})
@@ -173,6 +174,18 @@ class Topic:
             else:
                 self.overrides[name] = value
         self.settings = Settings({**self.defaults, **self.overrides})
+
+    def settings_at(self, broker: int) -> Settings:
+        """What holds at a broker, which hears of a change after the controller has answered for it."""
+        return self._heard.get(broker, self.settings) if self._heard else self.settings
+
+    def unheard(self, broker: int, before: Settings) -> None:
+        """A broker goes by what held `before` until it hears of a change."""
+        self._heard.setdefault(broker, before)
+
+    def heard(self, broker: int) -> None:
+        """A broker has heard of all changes."""
+        self._heard.pop(broker, None)
 
 
 def java_hash(text: str) -> int:

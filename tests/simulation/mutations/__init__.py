@@ -20,6 +20,7 @@ def mutations() -> Mapping[str, Mutation]:
         joined_faults,
         mirror_faults,
         past,
+        rest_faults,
         right_faults,
         topic_faults,
         transaction_faults,
@@ -36,6 +37,7 @@ def mutations() -> Mapping[str, Mutation]:
         transaction_faults.MUTATIONS,
         as_one_faults.MUTATIONS,
         cut_off_faults.MUTATIONS,
+        rest_faults.MUTATIONS,
     )
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):

@@ -86,9 +86,12 @@ GIVEN_UP: Final = (
 
 def plan(seed: int) -> RunPlan:
     """The run of a seed. In all but every eighth leaders of the target are lost, whatever else happens; in a quarter of
-    those below FURTHER_FROM, whose links are not paused, clients are answered when both clusters have their records."""
+    those below FURTHER_FROM, whose links are not paused, clients are answered when both clusters have their records. In
+    every third brokers stamp the records.
+    """
     ack_both = seed % 4 == 1 and seed < FURTHER_FROM
-    return replace(_planned(seed), leaders_lost=_LEADERS_LOST if seed % 8 else 0, ack_both=ack_both)
+    lost = _LEADERS_LOST if seed % 8 else 0
+    return replace(_planned(seed), leaders_lost=lost, ack_both=ack_both, stamped=seed % 3 == 2)
 
 
 def _planned(seed: int) -> RunPlan:

@@ -41,6 +41,14 @@ _RESTARTS: Final = (
 """A gateway that nothing of the target reaches cannot start, which says nothing of the fleet."""
 
 _PAUSES: Final = (FaultKind.LEADER_PAUSED, FaultKind.FOLLOWER_PAUSED)
+_BESIDE: Final = (
+    Operation.GROUP_PROMOTE,
+    Operation.DEMOTE,
+    Operation.REBALANCE,
+    Operation.RESTART,
+    Operation.UPDATE_LINK,
+)
+"""Operations that change no topic's side."""
 _DELETES: Final = ("keep", "delete", "create")
 
 
@@ -59,7 +67,7 @@ def further(plan: RunPlan, dice: random.Random) -> RunPlan:
     if dice.random() < 0.5:
         plan = _auto_created(plan, dice)
     plan = _cut_off(_rehearsed(_identities_late(_ends_late(_configs_read(plan, dice)))))
-    return wider(_unmirrored(plan, dice) if dice.random() < 0.4 else plan)
+    return _owners_change(wider(_unmirrored(plan, dice) if dice.random() < 0.4 else plan))
 
 
 def _updated(plan: RunPlan, dice: random.Random) -> RunPlan:
@@ -202,6 +210,18 @@ def _cut_off(plan: RunPlan) -> RunPlan:
         )
         for act in plan.acts
         if dice.random() < 0.3
+    ]
+    return replace(plan, events=(*plan.events, *events))
+
+
+def _owners_change(plan: RunPlan) -> RunPlan:
+    """The owner of a topic changes its configs, where it is written. Not beside a change of sides: what a promote has
+    read of configs by then, nobody could say. With dice of its own."""
+    dice = random.Random(f"owners/{plan.seed}")
+    events = [
+        Event(EventKind.CONFIGS_CHANGED, act.number)
+        for act in plan.acts
+        if act.operation in _BESIDE and dice.random() < 0.4
     ]
     return replace(plan, events=(*plan.events, *events))
 

@@ -64,6 +64,7 @@ class RunPlan:
     `ack_both`: clients' writes are answered when they are on both clusters.
     `leaders_lost`: how often a leader of the target is lost between an append and its replication, see
     `faults/leaders_lost.py`.
+    `stamped`: the topics of every run have LogAppendTime on the source.
     """
 
     seed: int
@@ -82,6 +83,7 @@ class RunPlan:
     in_order: bool = False
     ack_both: bool = False
     leaders_lost: int = 0
+    stamped: bool = False
     notes: str = field(default="", compare=False)
 
     def as_json(self) -> dict[str, Any]:

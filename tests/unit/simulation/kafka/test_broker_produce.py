@@ -56,6 +56,16 @@ def test_log_append_time_is_written_with_a_new_checksum():
         assert lab.cluster.records("t", 0)[0].timestamp == batch.header.max_timestamp
 
 
+def test_a_broker_stamps_records_when_it_has_heard_of_it_which_is_after_the_controllers_answer():
+    lab, topic = lab_with()
+    with lab:
+        lab.cluster.alter_topic("t", {"message.timestamp.type": "LogAppendTime"})
+        lab.produce("t", 0, batch_of(b"a", timestamp_ms=5))
+        lab.sleep(1)
+        lab.produce("t", 0, batch_of(b"b", timestamp_ms=5))
+        assert [batch.header.is_log_append_time for batch in topic.partitions[0].best.log.batches] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("batch", "error", "log_start"),
     [

@@ -150,7 +150,7 @@ def test_plans_of_the_seeds_below_stay_as_they_were():
     for seed in (*range(FURTHER_FROM), *range(RANDOM_FROM, RANDOM_FROM + 100)):
         there = plan(seed).as_json()
         assert there.pop("acls") is False  # plans have had it since then
-        del there["leaders_lost"], there["ack_both"]  # and these, which are not drawn
+        del there["leaders_lost"], there["ack_both"], there["stamped"]  # and these, which are not drawn
         there["acts"] = [{name: value for name, value in act.items() if name != "how"} for act in there["acts"]]
         told.update(json.dumps(there, sort_keys=True).encode())
     assert told.hexdigest() == "921f1e48568705c0"
@@ -162,7 +162,7 @@ def test_every_event_of_the_random_runs_is_drawn():
     never = {EventKind.PRODUCER_EARLY, EventKind.CREATE_UNANSWERED, EventKind.FAILOVER_ASKED, EventKind.NAME_TAKEN}
     never |= {EventKind.PROMOTE_ASKED, EventKind.REVERSE_ASKED, EventKind.STATE_LATE, EventKind.MAP_UNKNOWN}
     never |= {EventKind.SOURCE_DOWN, EventKind.SOURCE_LEADER_CUT, EventKind.SOURCE_LEADER_MOVES_AWAY}
-    never |= {EventKind.SOURCE_REWRITTEN, EventKind.TARGET_LOSES}
+    never |= {EventKind.SOURCE_REWRITTEN, EventKind.TARGET_LOSES, EventKind.WRITER_STAYS, EventKind.ACLS_REFUSED}
     never |= {EventKind.STATE_UNHEARD, EventKind.ASSIGNMENT_LATE, EventKind.SOURCE_BROKER_CUT_OFF}
     never |= {
         EventKind.COMMITTED_ELSEWHERE,
@@ -174,5 +174,6 @@ def test_every_event_of_the_random_runs_is_drawn():
         EventKind.END_PASSED_ON,
         EventKind.IDENTITY_LATE,
         EventKind.ACLS_CHANGED,
+        EventKind.CONFIGS_CHANGED,
     }  # of the runs from FURTHER_FROM on
     assert drawn == set(EventKind) - never

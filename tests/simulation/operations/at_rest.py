@@ -1,0 +1,184 @@
+"""What a topic is to have beside its records: looked at behind each operation, and when everything is at rest.
+
+Behind an operation only what nobody is about to mend any more is judged, and nothing is asked of anybody: a run goes
+on as it would. At rest what is wrong has time to come right; then it counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from gateway.state.records import Deletion, MirrorRecord
+from tests.simulation.judge.claims import left_on_source, wrong_claims
+from tests.simulation.judge.configs import STAMPS, Owned, wrong_configs
+from tests.simulation.judge.log_starts import wrong_log_starts
+from tests.simulation.judge.stamps import wrong_stamps
+from tests.simulation.judge.state import side_of
+from tests.simulation.kafka.cluster import ClusterModel
+from tests.simulation.kafka.logs.partition import Partition
+from tests.simulation.operations.operator import LINK
+from tests.simulation.plan import joined_topics
+from tests.simulation.recorder import SOURCE, TARGET
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+_REST_S: Final = 420.0
+"""A promoted topic's source is looked at every five minutes at last; a change in doubt is settled within one."""
+_LOOK_S: Final = 1.0
+_ROUND_S: Final = 8.0
+"""Longer than from one round of a sync to the next: what one had begun while an operation went on is done by then."""
+_UNSTAMPED: Final = "was seen to stamp records itself"
+"""What a record says that held writes for the leaders of its topic, and not for longer than it may."""
+Wrong = tuple[str, str, str]
+"""Class of finding, mirror topic, what is wrong."""
+
+
+class AtRest:
+    """Of one run: its own link, but for topics that are judged elsewhere."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._elsewhere = joined_topics(world.plan)
+        self._owned: dict[str, Owned] = {}  # by mirror topic
+        self._ended_at = 0.0  # the last operation, in seconds
+        self._unstamped = set[str]()  # mirror topics of which a record has said that some may not be stamped
+        self._copies: dict[str, object] = {}  # the id of the topic on the target for which that was seen
+        for cluster, side in ((world.source, SOURCE), (world.target, TARGET)):
+            cluster.on_delete_records.append(partial(self._deleted, side))
+
+    def look(self) -> None:
+        """Called again and again: a mirror that is new tells whose configs its topics have."""
+        source, target = self._world.source.topics, self._world.target.topics
+        mirrors = self._world.judge.state.mirrors
+        for gone in self._owned.keys() - {mirror.mirror_topic for mirror in mirrors}:
+            del self._owned[gone]
+            self._copies.pop(gone, None)
+        for mirror in mirrors:
+            key = mirror.mirror_topic
+            if _UNSTAMPED in mirror.error_message:
+                self._unstamped.add(key)
+            if key not in self._owned and self._is_ours(mirror) and mirror.source_topic in source:
+                values = source[mirror.source_topic].settings.values
+                self._owned[key] = Owned.seen(values, {SOURCE: values})
+            copy = target.get(mirror.mirror_topic)
+            if key in self._owned and mirror.created and copy is not None and self._copies.get(key) != copy.id:
+                self._copies[key] = copy.id
+                self._owned[key] = self._owned[key].with_own(TARGET, copy.settings.values)
+
+    def configured(self, topic: str, changes: Mapping[str, str]) -> None:
+        """Its owner has changed synced configs of a topic, where it is written."""
+        self.look()
+        for mirror in self._mirrors():
+            if mirror.mirror_topic == topic:
+                self._owned[mirror.mirror_topic] = self._owned[mirror.mirror_topic].changed(changes)
+
+    def operation_ended(self) -> None:
+        """Judge what is final by now."""
+        self._world.judge.look()
+        self.look()
+        self._ended_at = self._world.loop.time()
+        self._add([*self._wrong(at_rest=False), *self._wrong_stamps()])
+
+    async def judged(self) -> None:
+        """Judge all, when everything is at rest."""
+        world = self._world
+        await asyncio.sleep(max(0.0, self._ended_at + _ROUND_S - world.loop.time()))
+        until = world.loop.time() + _REST_S
+        while True:
+            world.judge.look()
+            self.look()
+            wrong = [*self._wrong(at_rest=True), *(await self._wrong_claims())]
+            if not wrong or world.loop.time() > until:
+                break
+            await asyncio.sleep(_LOOK_S)
+        self._add([*wrong, *self._wrong_stamps()])
+
+    # -- what is wrong -----------------------------------------------------------------------------------------------
+
+    def _wrong(self, *, at_rest: bool) -> Iterator[Wrong]:
+        source, target = self._world.source, self._world.target
+        for mirror in self._mirrors():
+            now = {
+                side: cluster.topics[name].settings.values
+                for side, cluster, name in (
+                    (SOURCE, source, mirror.source_topic),
+                    (TARGET, target, mirror.mirror_topic),
+                )
+                if name in cluster.topics
+            }
+            for what in wrong_configs(mirror, self._owned[mirror.mirror_topic], now, at_rest=at_rest):
+                yield "configs_wrong", mirror.mirror_topic, what
+            if at_rest and len(now) > 1:
+                for what in wrong_log_starts(mirror, source, target, self._both(mirror)):
+                    yield "log_starts_wrong", mirror.mirror_topic, what
+
+    def _wrong_stamps(self) -> Iterator[Wrong]:
+        for mirror in self._mirrors():
+            if mirror.cutover.unstamped or mirror.mirror_topic in self._unstamped:
+                continue
+            stamps = self._owned[mirror.mirror_topic].synced[STAMPS]
+            for what in wrong_stamps(mirror, stamps, self._world.source, self._world.target):
+                yield "stamps_wrong", mirror.mirror_topic, what
+
+    async def _wrong_claims(self) -> list[Wrong]:
+        """Nothing where no gateway tells."""
+        found: list[Wrong] = []
+        for mirror in self._mirrors():
+            code, shown = await self._world.operator.ask("GET", f"/v3/links/{LINK}/mirrors/{mirror.mirror_topic}")
+            if code == 200:
+                state = self._world.judge.state
+                count = self._partitions(self._world.source, mirror.source_topic)
+                left = left_on_source(mirror, state.link_id(mirror.link), self._world.source, count)
+                pairs = self._world.judge.pairs(mirror)
+                whats = wrong_claims(mirror, shown, pairs, left, self._readers(mirror))
+                found += [("claims_wrong", mirror.mirror_topic, what) for what in whats]
+        return found
+
+    def _deleted(self, side: str, partition: Partition, began: int, who: str) -> None:
+        """Somebody has asked for it by the protocol, as nobody does here but the fleet."""
+        self._world.judge.look()
+        for mirror in self._mirrors():
+            name = mirror.source_topic if side == SOURCE else mirror.mirror_topic
+            if name == partition.topic.name and side_of(mirror) == side:
+                now = partition.best.log.start
+                what = f"{who} deletes {began}..{now} of partition {partition.index} on the {side}, which clients write"
+                self._add([("log_starts_wrong", mirror.mirror_topic, what)])
+
+    # -- what there is -----------------------------------------------------------------------------------------------
+
+    def _mirrors(self) -> list[MirrorRecord]:
+        """Those that are known to have topics, and are not about to go."""
+        return [
+            mirror
+            for mirror in self._world.judge.state.mirrors
+            if mirror.mirror_topic in self._owned and mirror.created and mirror.deletion is Deletion.NONE
+        ]
+
+    def _is_ours(self, mirror: MirrorRecord) -> bool:
+        return mirror.link == LINK and mirror.mirror_topic not in self._elsewhere
+
+    def _both(self, mirror: MirrorRecord) -> int:
+        source, target = self._world.source, self._world.target
+        return min(self._partitions(source, mirror.source_topic), self._partitions(target, mirror.mirror_topic))
+
+    @staticmethod
+    def _partitions(cluster: ClusterModel, topic: str) -> int:
+        return len(cluster.topics[topic].partitions) if topic in cluster.topics else 0
+
+    def _readers(self, mirror: MirrorRecord) -> set[str]:
+        """Groups that read the topic on the source."""
+        members = (*self._world.all_members(), *self._world.events.members())
+        return {
+            member.group
+            for member in members
+            if member.running and member.side == SOURCE and mirror.source_topic in member.topics
+        }
+
+    def _add(self, wrong: list[Wrong]) -> None:
+        for name, topic, what in wrong:
+            if self._world.judge.findings.add(name, topic, what, self._world.loop.time()):
+                self._world.story.tell("judge", f"{name}: {topic}: {what}")
