@@ -45,6 +45,7 @@ class ControlNumbersReader:
         self._health = parts.health
         self._tasks = parts.tasks
         self._drift = parts.drift
+        self._differences = parts.differences
         self._acl_sync = parts.acl_sync
         self._schema_sync = parts.schema_sync
         self._schema_gate = parts.schema_gate
@@ -107,6 +108,7 @@ class ControlNumbersReader:
             retries_unknown=len(mirror.cutover.retries_unknown),
             catch_up=self._catch_ups.of(link, topic),
             set_back=len(self._drift.of(mirror)),
+            warnings=len(self._differences.of(mirror)),
             transition_errors=len(self._mirrors.transition_errors(mirror)),
             undo_until_ms=mirror.cutover.undo_until_ms
             if mirror.cutover.undo is Undo.OPEN and mirror.is_reverse

@@ -170,6 +170,7 @@ def mirrors(
         background=parts.background,
         deleted=parts.deleted,
         drift=parts.drift,
+        differences=parts.differences,
         configs=TargetConfigs(parts.records, parts.target),
         trouble=failbacks.trouble,
         schema_ids=lambda link, topic: parts.missing_ids.of(link, topic) or parts.schema_gate.unknown(link, topic),
@@ -231,6 +232,7 @@ def copy_watch(parts: ControlParts) -> CopyWatch:
         target=parts.target,
         measure=parts.measure,
         background=parts.background,
+        differences=parts.differences,
         clock=parts.clock,
     )
 

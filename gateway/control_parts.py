@@ -65,6 +65,7 @@ from gateway.schemas.schema_sync import SchemaSync
 from gateway.state.store import StateStore
 from gateway.topics.config_drift import ConfigDrift
 from gateway.topics.config_sync import ConfigSync, LastConfigs
+from gateway.topics.copy_differences import CopyDifferences
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.topics.paused_for_job import PausedForJob
 from gateway.topics.status import Measure
@@ -122,6 +123,7 @@ class ControlParts:
         self.background = Background()
         self.deleted = DeletedMirrors()
         self.drift = ConfigDrift(host.wall_ms, self.deleted)
+        self.differences = CopyDifferences(self.deleted)
         self.tasks = LinkTasks(host.wall_ms)
         self.pauses_seen = PausesSeen(host.monotonic)
         self.acl_sync = AclSync(
@@ -386,4 +388,5 @@ def config_sync(parts: ControlParts, clock: Callable[[], float] | None = None) -
         tasks=parts.tasks,
         clock=clock or parts.clock,
         drift=parts.drift,
+        differences=parts.differences,
     )

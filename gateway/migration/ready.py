@@ -214,6 +214,7 @@ class ReadinessCheck:
             else tuple(ReaderSeen(group=one.group, client_id=one.client_id, host=one.host) for one in readers),
             unknown="" if moved is None else moved.unknown,
             set_back=len(view.set_back),
+            warnings=tuple(view.warnings),
             promote_error=view.promote_error,
             kept=view.record.cutover.undo is not Undo.NONE and written_on_target(view.record),
         )

@@ -263,6 +263,11 @@ _MIRROR: Table[MirrorNumbers] = (
         lambda m: m.set_back,
     ),
     (
+        "lockgate_mirror_warnings",
+        "Ways in which the copy differs from its origin that clients would meet at the cutover; `describe` says which.",
+        lambda m: m.warnings,
+    ),
+    (
         "lockgate_mirror_transition_errors",
         "Transition errors of the mirror topic, as many as are kept.",
         lambda m: m.transition_errors,

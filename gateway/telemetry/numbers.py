@@ -76,7 +76,8 @@ class MirrorNumbers:
     `state_since_ms`: wall clock. `partition_count`: also while none is measured. `error`: why it FAILED, or NO_ERROR.
     `promote_failed`: the last promote did not end in STOPPED. `retries_unknown`: partitions in which a retry over the
     last failover may be appended once more. `catch_up`: the job that copies it. `set_back`: configs that somebody
-    changed on the copy, and `transition_errors`: both as many as are kept. `undo_until_ms`: until when its promote can
+    changed on the copy, and `transition_errors`: both as many as are kept. `warnings`: ways in which its
+    copy differs from its origin. `undo_until_ms`: until when its promote can
     be taken back, wall clock; None: it cannot. `at_risk`: records that the source does not have yet; None: not known.
     """
 
@@ -97,6 +98,7 @@ class MirrorNumbers:
     retries_unknown: int = 0
     catch_up: CatchUp | None = None
     set_back: int = 0
+    warnings: int = 0
     transition_errors: int = 0
     undo_until_ms: int | None = None
     at_risk: int | None = None

@@ -41,6 +41,7 @@ from gateway.state.per_partition import grown
 from gateway.state.records import Deletion, LinkRecord, MirrorRecord, MirrorState
 from gateway.state.store import StoreConflict, StoreError
 from gateway.topics.config_drift import ConfigDrift
+from gateway.topics.copy_differences import CopyDifferences
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.topics.log_start_sync import Copy, LogStartSync
 from gateway.transport.locks import KeyedLocks
@@ -68,8 +69,9 @@ class ConfigSync:
         tasks: LinkTasks,
         clock: Callable[[], float],
         drift: ConfigDrift,
+        differences: CopyDifferences,
     ) -> None:
-        """`clock`: monotonic seconds. `drift`: told of what is set back."""
+        """`clock`: monotonic seconds. `drift`: told of what is set back, `differences` of what is not."""
         self._tasks = tasks
         self._records = records
         self._store = records.store
@@ -82,6 +84,7 @@ class ConfigSync:
         self._lifted = lifted
         self._clock = clock
         self._drift = drift
+        self._differences = differences
         self._last: dict[str, float] = {}
         self._settled: dict[tuple[str, bool], Mapping[str, _Seen]] = {}  # by link and way, then by mirror topic
         # By link, whether it is mirrored back, and whether it is paused.
@@ -173,6 +176,7 @@ class ConfigSync:
         due: list[_Sync] = []
         for pair in present:
             seen = _Seen(pair.mirror, pair.include, origin_configs[pair.origin_topic], copy_configs[pair.copy_topic])
+            self._differences.configs(pair.mirror, seen.origin, seen.copy)
             sync = None if seen.is_as(before.get(pair.mirror.mirror_topic)) else _Sync.of(pair, seen.origin, seen.copy)
             if sync is not None:
                 self._drift.synced(pair.mirror, sync.applied, sync.change.values, seen.copy)

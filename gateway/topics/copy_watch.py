@@ -19,6 +19,7 @@ from gateway.operations.sources import Sources
 from gateway.state.mirror_states import MirrorOperation, WrongState
 from gateway.state.records import MirrorRecord
 from gateway.state.store import StoreError
+from gateway.topics.copy_differences import CopyDifferences
 from gateway.topics.rules.copy_watch import CopyTopicWatch, Look, failure, is_watched
 from gateway.topics.status import Measure
 from gateway.transport.background import Background
@@ -44,6 +45,7 @@ class CopyWatch:
         target: ClusterAccess,
         measure: Measure,
         background: Background,
+        differences: CopyDifferences,
         clock: Callable[[], float],
     ) -> None:
         self._records = records
@@ -52,6 +54,7 @@ class CopyWatch:
         self._target = target
         self._measure = measure
         self._background = background
+        self._differences = differences
         self._clock = clock
         self._watches: dict[_Key, CopyTopicWatch] = {}
         self._seen = -1  # offset of the state at the last look
@@ -95,6 +98,8 @@ class CopyWatch:
                 name, topic_id = _copy(record)
                 watch = self._watches.setdefault(_key(record), CopyTopicWatch(topic_id))
                 topic = found.get(name)
+                if topic is not None:
+                    self._differences.partitions(record, topic.partitions)
                 look = watch.look(None if topic is None else topic.topic_id, now)
                 if look in (Look.ASK, Look.ANOTHER):
                     await self._judge(record, watch, look, cluster)

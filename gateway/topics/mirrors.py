@@ -27,6 +27,7 @@ from gateway.state.transition_errors import MESSAGE_AT_MOST, code_of
 from gateway.topics.catch_up import CatchUp, CatchUps
 from gateway.topics.clients_not_migrated import ClientsNotMigrated, SourceReaders
 from gateway.topics.config_drift import ConfigDrift, SetBack
+from gateway.topics.copy_differences import CopyDifferences
 from gateway.topics.create import MirrorCreator
 from gateway.topics.plan import AS_THE_LINK_SAYS, MirrorPlan, Wanted
 from gateway.topics.status import Measure
@@ -53,7 +54,8 @@ class MirrorView:
     meets just now. `set_back`: configs that somebody changed on the copy. `configs_on_target`: what is set on the topic
     itself beside what is synced or lifted; only in describe, None where the target did not tell.
     `unresolved_schema_ids`: that records have, and the source's schema registry knows, but not the target's; of a topic
-    whose ids are written anew those that are waited for.
+    whose ids are written anew those that are waited for. `warnings`: in what the copy differs from its origin that
+    nobody mends by itself, and what is to be done; a line each.
     """
 
     record: MirrorRecord
@@ -69,6 +71,7 @@ class MirrorView:
     configs_on_target: Mapping[str, str] | None = None
     provenance: Provenance | None = None
     unresolved_schema_ids: Sequence[int] = ()
+    warnings: Sequence[str] = ()
 
     @property
     def state(self) -> MirrorState:
@@ -96,6 +99,7 @@ class Mirrors:
         background: Background,
         deleted: DeletedMirrors,
         drift: ConfigDrift,
+        differences: CopyDifferences,
         configs: TargetConfigs,
         trouble: Callable[[str, str], Exception | None] = lambda link, topic: None,
         schema_ids: Callable[[str, str], Sequence[int]] = lambda link, topic: (),
@@ -118,6 +122,7 @@ class Mirrors:
         self._locks = locks
         self._background = background
         self._drift = drift
+        self._differences = differences
         self._configs = configs
         self._trouble = trouble
         self._schema_ids = schema_ids
@@ -318,6 +323,7 @@ class Mirrors:
             catch_up=self._catch_ups.of(mirror.link, mirror.mirror_topic),
             transition_errors=self.transition_errors(mirror),
             set_back=self._drift.of(mirror),
+            warnings=self._differences.of(mirror),
             provenance=None if link is None else provenance_of(mirror, link),
             unresolved_schema_ids=self._schema_ids(mirror.link, mirror.mirror_topic),
         )

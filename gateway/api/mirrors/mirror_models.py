@@ -274,6 +274,10 @@ class MirrorData(BaseModel):
         default=None, description="Set on the target's topic beside what is synced; in describe."
     )
     configs_set_back: list[SetBackData] = Field(default_factory=list)
+    warnings: list[str] = Field(
+        default_factory=list,
+        description="In what the copy differs from its origin that clients would meet at the cutover, and the remedy.",
+    )
     mirror_state_transition_errors: list[TransitionErrorEntry] | None = Field(
         default=None, description="With include_state_transition_errors."
     )
@@ -333,6 +337,7 @@ class MirrorData(BaseModel):
                 SetBackData(name=one.name, found=one.found, value=one.value, time_ms=one.time_ms)
                 for one in view.set_back
             ],
+            warnings=list(view.warnings),
             mirror_state_transition_errors=[
                 TransitionErrorEntry(error_code=one.error_code, error_message=one.error_message)
                 for one in view.transition_errors

@@ -113,6 +113,7 @@ def asked_for(mirror: Any) -> list[tuple[str, str]]:
             ("Set back", f"{one['name']} from {one['found']} to {one['value']}, {since(one['time_ms'])}")
             for one in mirror["configs_set_back"]
         ),
+        *(("Warning", warning) for warning in mirror["warnings"]),
     ]
 
 

@@ -53,6 +53,7 @@ class Code(StrEnum):
     TRANSACTION_OPEN = "TRANSACTION_OPEN"
     TRANSACTIONS_UNKNOWN = "TRANSACTIONS_UNKNOWN"
     CONFIGS_SET_BACK = "CONFIGS_SET_BACK"
+    COPY_DIFFERS = "COPY_DIFFERS"
     ACLS_DIFFER = "ACLS_DIFFER"
     GATEWAY_LOST = "GATEWAY_LOST"
     PROMOTE_FAILED = "PROMOTE_FAILED"
@@ -75,6 +76,7 @@ _WEIGHTS: Final[dict[Code, tuple[Weight, int]]] = {
     Code.PROMOTE_FAILED: (Weight.HARMS, 5),
     Code.GROUP_WITHOUT_COMMITS: (Weight.HARMS, 8),
     Code.ACLS_DIFFER: (Weight.HARMS, 10),
+    Code.COPY_DIFFERS: (Weight.HARMS, 10),
     Code.CLIENTS_UNKNOWN: (Weight.NOTED, 5),
     Code.TRANSACTIONS_UNKNOWN: (Weight.NOTED, 3),
     Code.CONFIGS_SET_BACK: (Weight.NOTED, 3),
@@ -96,7 +98,7 @@ class TopicReady:
     `lag_before` a few minutes ago; None while they are not known. `bypassed_now`, `bypassed_hour`: records of the last
     minute and hour that came beside the gateway. `after_cutover`: records that came to the source behind the cutover.
     `readers`: who reads it on the source; None when that is not told, for the reason in `unknown`. `kept`: it is
-    promoted, and mirrored back for an undo."""
+    promoted, and mirrored back for an undo. `warnings`: in what the copy differs, see `topics/copy_differences.py`."""
 
     name: str
     state: MirrorState | None = None
@@ -109,6 +111,7 @@ class TopicReady:
     readers: tuple[ReaderSeen, ...] | None = ()
     unknown: str = ""
     set_back: int = 0
+    warnings: tuple[str, ...] = ()
     promote_error: str = ""
     kept: bool = False
 
@@ -237,6 +240,10 @@ def _topics(scene: ReadinessScene) -> Iterator[Finding]:
         yield _finding(
             Code.PROMOTE_FAILED, [one.name for one in failed], reason, "mend what it says, and promote again"
         )
+    if differing := [one for one in left if one.warnings]:
+        reason = f"the copy of {_some([one.name for one in differing])}: {differing[0].warnings[0]}"
+        remedy = f"lockgate mirror describe {differing[0].name} --link {scene.link}"
+        yield _finding(Code.COPY_DIFFERS, [one.name for one in differing], reason, remedy)
     drifted = [one.name for one in left if one.set_back]
     if drifted:
         reason = f"somebody changed configs of {_some(drifted)} on the target, and they were set back"

@@ -104,7 +104,7 @@ class ProduceHandler:
             write = self._find_write(session, exchange, view, parts)
             if write is None:
                 return
-        plan = plan_produce(parts, self._routing.current, self._leader_of, self._writes.may_write, write)
+        plan = plan_produce(parts, self._routing.current, self._leader_of, self._writes.may_write, write, self._lacks)
         if plan.paused is not None:
             self._hold(session, exchange, view, parts, plan.paused)
         elif plan.unleased:
@@ -121,6 +121,8 @@ class ProduceHandler:
         self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], plan: ProducePlan
     ) -> None:
         answered = self._retries.answer(exchange.body, plan)
+        if plan.missing:
+            answered = [*answered, *self._not_there(session, exchange, plan)]
         if answered:  # where a batch is in a log is told to who may write there
             retried = {result.topic for result in answered}
             allowed = may_write(session, retried, lambda: session.again(lambda: self.handle(session, exchange)))
@@ -149,6 +151,22 @@ class ProduceHandler:
     def _leader_of(self, link: str, topic: str, partition: int) -> int | None:
         cluster = self._writes.sources.get(link)
         return None if cluster is None else cluster.leader(topic, partition)
+
+    def _lacks(self, link: str, topic: str, partition: int) -> bool:
+        cluster = self._writes.sources.get(link)
+        known = None if cluster is None else cluster.view.topics.get(topic)
+        return known is not None and bool(known.partitions) and partition not in known.partitions
+
+    def _not_there(self, session: Session, exchange: Exchange, plan: ProducePlan) -> list[PartitionResult]:
+        """As a broker answers that does not host a partition. What else the request has goes on: it would wait as long
+        as there is no such partition. The source may just have grown: it is looked at again."""
+        for part in plan.missing:
+            route = self._routing.current.topics[part.topic]
+            plan.routes.setdefault(part.topic, route)
+            self._writes.sources[route.link].invalidate(route.source_topic)
+        session.pipeline.refused(batches_of(exchange.body, plan.missing), self._writes.clock())
+        code, said = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), "the source has no such partition yet"
+        return [PartitionResult(part.topic, part.partition, code, -1, -1, -1, said) for part in plan.missing]
 
     def _view_of(self, link: str) -> object:
         cluster = self._writes.sources.get(link)

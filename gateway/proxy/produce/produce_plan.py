@@ -23,6 +23,8 @@ class ProducePlan:
     """`paused`: a topic whose pause holds the whole request, or None. `unleased`: some of it goes nowhere without a
     lease, and there is none. `target`: parts for the target.
 
+    `missing`: parts of partitions that the source does not have: somebody has added them on the target.
+
     `source`: parts per (link, source leader). `leaderless`: (link, source topic) whose leader is not known yet.
     `write`: of a transaction, None otherwise. `on_results`: told what became of all parts, once.
     """
@@ -31,6 +33,7 @@ class ProducePlan:
     unleased: bool = False
     target: list[Part] = field(default_factory=list)
     source: dict[tuple[str, int], list[Part]] = field(default_factory=dict)
+    missing: list[Part] = field(default_factory=list)
     routes: dict[str, TopicRoute] = field(default_factory=dict)
     leaderless: tuple[str, str] | None = None
     write: TransactionalWrite | None = None
@@ -38,6 +41,14 @@ class ProducePlan:
 
 
 LeaderOf = Callable[[str, str, int], "int | None"]  # (link, source topic, partition) -> source node id
+Lacks = Callable[
+    [str, str, int], bool
+]  # (link, source topic, partition) -> the source is seen, and has no such partition
+
+
+def lacks_none(link: str, topic: str, partition: int) -> bool:
+    """Of sources that have what the target has."""
+    return False
 
 
 def plan_produce(
@@ -46,6 +57,7 @@ def plan_produce(
     leader_of: LeaderOf,
     may_write: Callable[[], bool],
     write: TransactionalWrite | None = None,
+    lacks: Lacks = lacks_none,
 ) -> ProducePlan:
     """Sort the parts by destination; `may_write` is asked once, if a topic that is or was mirrored is among them.
 
@@ -77,6 +89,9 @@ def plan_produce(
                 continue
         plan.routes[part.topic] = route
         leader = leader_of(route.link, route.source_topic, part.partition)
+        if leader is None and lacks(route.link, route.source_topic, part.partition):
+            plan.missing.append(part)
+            continue
         if leader is None:
             plan.leaderless = (route.link, route.source_topic)
             return plan

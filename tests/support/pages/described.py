@@ -95,6 +95,7 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
         "reverses": "`mirror_state`",
         "configs_on_target": "asked of the target by `describe` only; a scrape asks no cluster",
         "configs_set_back": "`mirror_configs_set_back`",
+        "warnings": "`mirror_warnings`",
         "mirror_state_transition_errors": "`mirror_transition_errors`",
         "paused_by_link": "`link_state`",
         "provenance": "see below",

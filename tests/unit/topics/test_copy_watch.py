@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.state.records import MirrorError, MirrorState
+from gateway.topics.copy_differences import CopyDifferences
 from gateway.topics.copy_watch import LOOK_EVERY_S, CopyWatch
 from gateway.topics.rules.copy_watch import PATIENCE_S
 from tests.support.control.mirror_records import changed
@@ -17,6 +19,7 @@ class Looking:
     def __init__(self, plane) -> None:
         self.now = 0.0
         self.watch = CopyWatch(
+            differences=CopyDifferences(DeletedMirrors()),
             records=plane.parts.records,
             sources=plane.parts.sources,
             target=plane.target,

@@ -85,6 +85,7 @@ def test_what_blocks(scene: ReadinessScene, code: Code, words: str) -> None:
         (with_topic(readers=None, unknown="x"), Code.CLIENTS_UNKNOWN, 95),
         (with_topic(after_cutover=1), Code.RECORDS_AFTER_CUTOVER, 85),
         (with_topic(set_back=1), Code.CONFIGS_SET_BACK, 97),
+        (with_topic(warnings=("min.insync.replicas is 1",)), Code.COPY_DIFFERS, 90),
         (with_topic(promote_error="why"), Code.PROMOTE_FAILED, 95),
         (replace(READY, transactions=None, transactions_unknown="x"), Code.TRANSACTIONS_UNKNOWN, 97),
         (replace(READY, acls_missing=4), Code.ACLS_DIFFER, 90),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -417,3 +418,25 @@ async def test_a_write_held_without_its_broker_goes_on_to_the_source(talk: Conve
     talk.context.routing.publish(routing_of({"mirrored": route("mirrored")}))
     source_answers(talk, PartitionResult("mirrored", 0, 0, 42))
     assert answers(talk) == [[PartitionResult("mirrored", 0, 0, 42)]]
+
+
+async def test_a_partition_that_the_source_does_not_have_keeps_no_other_one_waiting(talk: Conversation) -> None:
+    """Somebody has added it on the target: the request was planned again and again, and the others' batches with it."""
+    talk.session.authorized["mirrored"] = (talk.clock(), True)
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored")}))
+    talk.source.view.topics = {"mirrored": SimpleNamespace(partitions={0: None})}
+    leader = talk.source.leader
+    talk.source.leader = lambda topic, partition: leader(topic, partition) if partition == 0 else None  # type: ignore[method-assign]
+
+    talk.says(produce(1, ("mirrored", 0), ("mirrored", 1)))
+    source_answers(talk, PartitionResult("mirrored", 0, 0, 40))
+
+    (results,) = answers(talk)
+    assert {(one.partition, one.error_code) for one in results} == {
+        (0, 0),
+        (1, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
+    }
+    assert talk.source.invalidated == ["mirrored"]
+    talk.says(produce(2, ("mirrored", 1)))
+    (results,) = answers(talk)
+    assert [one.error_code for one in results] == [int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
