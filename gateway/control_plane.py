@@ -137,6 +137,7 @@ class ControlService:
             failbacks=failbacks,
             lifted=parts.lifted,
             keeps=keeps.keep_ms,
+            late_writes=topic_promoter.require_no_late_writes,
             tells=keeps.told,
             claimed=keeps.running,
             clock=parts.clock,

@@ -23,6 +23,7 @@ from gateway.kafka.rules.scram import ScramCredential, ScramKey
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.kafka.view import ListedTopic
 from gateway.mirror.partition.rules.last_batch import LastBatch
+from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.operations.rules.topology import FleetView
 from gateway.state.records import PartitionStart
 
@@ -150,6 +151,12 @@ class ClusterAccess(Protocol):
 
     async def last_writer(self, name: str, partition: int, log_end: int) -> int:
         """The producer id of the last batch below `log_end`, -1 for one without."""
+
+    async def writer_at(self, name: str, partition: int, offset: int) -> LogTail | None:
+        """Who wrote the batch that holds an offset, or is the next after it; None where nothing follows.
+
+        Below the log start: what is next after it. A batch of an old format (v0, v1) has no producer: -1.
+        """
 
     async def batches(self, name: str, partition: int, first: int, last: int) -> LastBatch | None:
         """What the log has at these offsets, as it is compared between two logs: from the batch that holds `first`, or

@@ -27,6 +27,7 @@ from gateway.kafka.view import ListedTopic, TopicView
 from gateway.mirror.partition.log_start import batch_at, plan_start, start_at
 from gateway.mirror.partition.rules.append_window import MERGED_BYTES
 from gateway.mirror.partition.rules.last_batch import LastBatch
+from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.operations.cluster_access import TopicInfo
 from gateway.operations.fleet_state import FleetState
 from gateway.operations.rules.topology import FleetView
@@ -226,6 +227,21 @@ class NetAccess:
         """See `ClusterAccess.last_writer`."""
         header = await batch_at(self._cluster, name, partition, log_end - 1)
         return -1 if header is None else header.producer_id
+
+    async def writer_at(self, name: str, partition: int, offset: int) -> LogTail | None:
+        """See `ClusterAccess.writer_at`."""
+        try:
+            header = await batch_at(self._cluster, name, partition, offset)
+        except OldFormat:
+            return LogTail(offset, offset + 1, -1, -1, None)
+        except BrokerError as exc:
+            if exc.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+            start = (await list_offsets(self._cluster, {name: {partition: EARLIEST}}))[name, partition].offset
+            if start <= offset:  # beyond the end: what was read there is gone
+                return None
+            return await self.writer_at(name, partition, start)
+        return None if header is None else LogTail.of(header)
 
     async def batches(self, name: str, partition: int, first: int, last: int) -> LastBatch | None:
         """See `ClusterAccess.batches`."""

@@ -43,6 +43,14 @@ class TopicPromoter(Protocol):
     def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
         """Partition -> records that came to the source after the cutover, as far as the source was last seen."""
 
+    async def require_no_late_writes(self, link: str, topics: Sequence[str]) -> None:
+        """Of those that are mirrored back: the logs are asked whether somebody else wrote to the source.
+
+        Raises:
+            NotFound: no such link or topic. Conflict: somebody did, with how many records, where, and the ways out.
+            SourceUnreachable: it is not known.
+        """
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPlan:

@@ -41,6 +41,10 @@ class UndoStandingData(BaseModel):
         description="Until when, the first of them; null: without an end, or none is open."
     )
     records_at_risk: int | None = Field(description="Records that the source does not have yet; null: not known.")
+    late_records: int = Field(
+        default=0,
+        description="Records that somebody wrote to the source beside the gateway; with any, an undo is refused.",
+    )
 
     @classmethod
     def of(cls, found: UndoStanding) -> UndoStandingData:
@@ -52,6 +56,7 @@ class UndoStandingData(BaseModel):
             refused=found.refused,
             until_time_ms=found.until_ms or None,
             records_at_risk=found.at_risk,
+            late_records=found.late,
         )
 
 

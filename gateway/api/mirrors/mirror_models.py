@@ -210,6 +210,10 @@ class UndoData(BaseModel):
     records_at_risk: int | None = Field(
         description="Records of the target that the source does not have yet; null: not known, or not mirrored back."
     )
+    late_records: int = Field(
+        default=0,
+        description="Records that somebody wrote to the source beside the gateway; with any, an undo is refused.",
+    )
 
     @classmethod
     def of(cls, view: MirrorView) -> UndoData | None:
@@ -222,6 +226,7 @@ class UndoData(BaseModel):
             state="ended" if ended else cutover.undo.value,
             until_time_ms=cutover.undo_until_ms,
             records_at_risk=records_at_risk(view.record, view.partitions),
+            late_records=sum(view.records_after_cutover.values()),
         )
 
 

@@ -167,7 +167,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
     transition_errors(mirror["mirror_state_transition_errors"])
     typer.echo("")
     _partitions(mirror)
-    _clients_not_migrated(mirror["clients_not_migrated"])
+    _clients_not_migrated(mirror["clients_not_migrated"], mirror["records_after_cutover"])
 
 
 def _from(found: dict[str, Any] | None) -> str:
@@ -351,8 +351,10 @@ def _partitions(mirror: Any) -> None:
             typer.echo(f"Partition {lag['partition']}: {lag['waits_for']}")
 
 
-def _clients_not_migrated(clients_not_migrated: Any) -> None:
+def _clients_not_migrated(clients_not_migrated: Any, after_cutover: Any) -> None:
     typer.echo("")
+    if after_cutover:
+        typer.echo("A producer writes to the source, beside the gateway: restart it onto the gateway")
     bypassed = clients_not_migrated["bypassed_last_minute"]
     if bypassed:
         typer.echo(f"Producers not moved: {bypassed} records of the last minute did not come through the gateway")
@@ -364,7 +366,7 @@ def _clients_not_migrated(clients_not_migrated: Any) -> None:
             ["Group", "Client id", "Host"],
             ([reader["group"], reader["client_id"], reader["host"]] for reader in clients_not_migrated["readers"]),
         )
-    elif not bypassed:
+    elif not bypassed and not after_cutover:
         typer.echo("Nobody is known to be left on the source.")
 
 

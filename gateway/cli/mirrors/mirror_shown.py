@@ -84,11 +84,13 @@ def undo_told(undo: Any) -> str:
     if not undo:
         return ""
     until, risk = since(undo["until_time_ms"]), undo["records_at_risk"]
+    late = undo.get("late_records", 0)
     if undo["state"] == "open":
         return (
             f"until {until}; "
             + ("it is not known how many records are" if risk is None else records(risk))
             + " at risk"
+            + (f"; not now: {records(late)} were written to the source beside the gateway" if late else "")
         )
     if undo["state"] == "ended":
         return "ended by somebody: there is no mirror back"

@@ -41,6 +41,10 @@ Tells = Callable[[MirrorRecord, str], Awaitable[None]]
 """Told of what becomes of an undo: OPEN or OVER."""
 
 
+Refuses = Callable[[str, Sequence[str]], Awaitable[None]]
+"""Raises what keeps topics of a link, by name, from going home: `TopicPromoter.require_no_late_writes`."""
+
+
 async def nobody_listens(record: MirrorRecord, what: str) -> None:
     """Tells nobody."""
 
@@ -65,17 +69,20 @@ class Undos:
         failbacks: Failbacks,
         lifted: LiftedConfigs,
         keeps: Keeps,
+        late_writes: Refuses,
         clock: Callable[[], float],
         tells: Tells = nobody_listens,
         claimed: Callable[[MirrorRecord], Sequence[str]] = lambda record: (),
     ) -> None:
-        """`claimed`: migrations that would promote the topic again, were it home."""
+        """`late_writes`: refuses topics to whose source somebody else wrote. `claimed`: migrations that
+        would promote the topic again, were it home."""
         self._records = records
         self._store = records.store
         self._mirrors = mirrors
         self._failbacks = failbacks
         self._lifted = lifted
         self._keeps = keeps
+        self._late_writes = late_writes
         self._clock = clock
         self._tells = tells
         self._claimed = claimed
@@ -101,10 +108,12 @@ class Undos:
 
         Raises:
             BadRequest, NotFound, WrongState, Conflict: refused, with the remedy; nothing was begun.
+            SourceUnreachable: whether somebody wrote to the source beside the gateway is not known.
         """
         names = list(dict.fromkeys(topics))
         if not names:
             raise BadRequest("no topic was named")
+        await self._late_writes(link, names)  # before the state is: one that they have made FAIL is told of them
         for name in names:
             record = self._records.mirror(link, name)
             if reason := why_not_undone(record):

@@ -78,6 +78,10 @@ class TopicPromoter:
         """See `operations/partners.py`."""
         return self._late.of(link, topic)
 
+    async def require_no_late_writes(self, link: str, topics: Sequence[str]) -> None:
+        """See `operations/partners.py`."""
+        await self._late.require_none(link, topics)
+
     async def promote(
         self,
         link: str,
@@ -328,6 +332,7 @@ class TopicPromoter:
                 raise Conflict(f"group '{moving[0]}' cannot change sides with topics here")
             await self._tools.groups.check(link, names, moving, home=mirrors[0].is_reverse)
         if mirrors[0].is_reverse:
+            await self._late.require_none(link, names)
             await self._check_failback_promote(link, mirrors)
             return
         if operation is MirrorOperation.FORCE_PROMOTE:

@@ -5,6 +5,7 @@ Wired by `runtime/term.py`, after `service.start`:
     watch = RecordsAfterCutover(records=..., ...)
     watch.start()                                  # its loop runs in `background`
     watch.of(link, topic)                          # partition -> records that came after the cutover
+    await watch.require_none(link, topics)         # before topics go home: asks the logs
 """
 
 from __future__ import annotations
@@ -16,16 +17,25 @@ from typing import Final
 
 import structlog
 
+from gateway.cutover.promote.rules.late_writes import (
+    LateOfTopic,
+    LateWrites,
+    count_late,
+    is_looked_at,
+    is_mirrored_back,
+    why_not_home,
+)
 from gateway.cutover.promote.rules.post_promote_watch import LOOK_S, PostPromoteWatch, TopicOfLink, is_over
-from gateway.errors import ControlError, SourceUnreachable
+from gateway.errors import Conflict, ControlError, SourceUnreachable
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.names import some_of
+from gateway.operations.cluster_errors import source_errors
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.origin_ends import Asked, SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources
 from gateway.state import link_config
-from gateway.state.per_partition import WrongLength, of_each
+from gateway.state.per_partition import WrongLength, of_each, of_each_or_none
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
 from gateway.state.store import StoreError
@@ -34,13 +44,16 @@ from gateway.transport.background import Background
 
 _AT_ONCE: Final = 500
 _READ_S = 4.0
+_LATE_S = 10.0
+_SIDE_BY_SIDE = 16
 _log = structlog.get_logger("lockgate.promote")
 
 
 class RecordsAfterCutover:
-    """Per STOPPED mirror topic, the records that a writer beside the gateway left on the source after the cutover.
+    """Per topic that is written on the target, the records that a writer beside the gateway left on the source.
 
-    After a failover also those that were not mirrored before it.
+    Also while it is mirrored back: what the mirror back appended is not among them. After a failover also those that
+    were not mirrored before it.
     """
 
     def __init__(
@@ -56,6 +69,7 @@ class RecordsAfterCutover:
         clock: Callable[[], float],
     ) -> None:
         """`health`: by link name, as it is now. `ends`: reads the source's log ends. `clock`: monotonic seconds."""
+        self._records = records
         self._store = records.store
         self._sources = sources
         self._health = health
@@ -80,7 +94,12 @@ class RecordsAfterCutover:
     async def look(self) -> None:
         """Ask every source that is there for the topics whose turn it is, once."""
         stopped = [m for m in self._store.mirrors.values() if m.state is MirrorState.STOPPED]
-        for key in self._after_cutover.keys() - {_key(mirror) for mirror in stopped}:
+        written = [m for m in self._store.mirrors.values() if is_looked_at(m)]
+        kept = {_key(m) for m in (*stopped, *written)}
+        kept |= {
+            _key(m) for m in self._store.mirrors.values() if m.is_reverse and m.state is MirrorState.PENDING_STOPPED
+        }
+        for key in self._after_cutover.keys() - kept:
             del self._after_cutover[key]  # a failback has dealt with them
         try:
             late = await self._lifted.restore_all([mirror for mirror in stopped if mirror.restore_configs])
@@ -91,20 +110,50 @@ class RecordsAfterCutover:
                 _log.warning(
                     "topic configs not restored yet", topics=some_of(late), error=str(next(iter(late.values())))
                 )
-        watched = {_key(mirror): mirror for mirror in self._watched(stopped)}
+        watched = {_key(mirror): mirror for mirror in self._watched(written)}
         due: dict[str, list[MirrorRecord]] = {}
         for key in self._watch.due(watched, self._clock()):
             due.setdefault(key[0], []).append(watched[key])
         for link in list(self._store.links.values()):
             await self._look_at(link, due.get(link.name, []))
 
-    def _watched(self, stopped: Sequence[MirrorRecord]) -> Iterator[MirrorRecord]:
+    async def measure(self, link: str, topics: Sequence[str]) -> Mapping[str, LateOfTopic]:
+        """Topics that are mirrored back and have such records on the source: asked now, of its logs.
+
+        Raises:
+            NotFound: no such link or topic.
+            SourceUnreachable, Conflict: it is not known.
+        """
+        of_link = self._records.link(link)
+        mirrors = [one for name in topics if is_mirrored_back(one := self._records.mirror(link, name))]
+        found: dict[str, LateOfTopic] = {}
+        for some in _in_batches(mirrors):
+            for mirror, marks in await self._read(of_link, some):
+                with source_errors(link):
+                    late = await self._late(of_link, mirror, marks, _floors(mirror, len(marks)))
+                self._note(mirror, late.counts)
+                if late.partitions:
+                    found[mirror.mirror_topic] = late
+        return found
+
+    async def require_none(self, link: str, topics: Sequence[str]) -> None:
+        """A topic with such records does not go home: its mirror back could only FAIL, or leave them behind.
+
+        Raises:
+            Conflict: how many there are, where, and what can be done. Otherwise as `measure`.
+        """
+        for topic, late in (await self.measure(link, topics)).items():
+            raise Conflict(why_not_home(self._records.mirror(link, topic), late))
+
+    def _watched(self, written: Sequence[MirrorRecord]) -> Iterator[MirrorRecord]:
         now_ms = self._now_ms()
         watch_ms = {
             name: link_config.parse(link.configs).post_promote_watch_ms for name, link in self._store.links.items()
         }
-        for mirror in stopped:
-            if not is_over(mirror.cutover.at_ms, watch_ms.get(mirror.link, 0), now_ms):
+        for mirror in written:
+            cutover = mirror.cutover
+            since_ms = max(cutover.at_ms, cutover.undo_until_ms) if cutover.undo_until_ms else cutover.at_ms
+            if mirror.is_reverse or not is_over(since_ms, watch_ms.get(mirror.link, 0), now_ms):
                 yield mirror
 
     async def _look_at(self, link: LinkRecord, mirrors: Sequence[MirrorRecord]) -> None:
@@ -119,15 +168,15 @@ class RecordsAfterCutover:
             _log.debug("source of promoted topics not read", link=link.name, error=str(exc))
 
     async def _compare(self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int]) -> None:
+        """What cannot be read now is as it was seen last."""
+        counts = self._after_cutover.get(_key(mirror), {})
         try:
-            at_cutover = of_each(mirror, mirror.cutover.stopped_at, "stopped_at")
-        except WrongLength as exc:
+            floors = _floors(mirror, len(marks))
+            counts = (await self._late(link, mirror, marks, floors)).counts
+        except (ControlError, NetError, TimeoutError, OSError, WrongLength) as exc:
             _log.debug("source of a promoted topic not compared", topic=mirror.mirror_topic, error=str(exc))
-            return
-        at_cutover += (0,) * (len(marks) - len(at_cutover))  # of a partition that was added, all came too late
-        pairs = enumerate(zip(marks, at_cutover, strict=True))
-        beyond = {index: end - stopped for index, (end, stopped) in pairs if end > stopped}
-        self._note(mirror, await self._of_others(link, mirror, marks, beyond))
+        if self._store.mirrors.get(_key(mirror)) is mirror:  # else a mirror back began or ended meanwhile
+            self._note(mirror, counts)
 
     async def _marks(
         self, link: LinkRecord, mirrors: Sequence[MirrorRecord]
@@ -158,23 +207,31 @@ class RecordsAfterCutover:
             found |= await self._ends.read(link, grown, _READ_S, Asked.MARKS)
         return [(mirror, found[mirror.source_topic].high_watermarks) for mirror in mirrors]
 
-    async def _of_others(
-        self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int], beyond: Mapping[int, int]
-    ) -> Mapping[int, int]:
-        """Without what a mirror back appended, before it was ended: there the last batch is its own."""
-        if not beyond:
-            return beyond
+    async def _late(
+        self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int], floors: Sequence[int]
+    ) -> LateOfTopic:
+        """Without what a mirror back appended: see `rules/late_writes.py`."""
         back = mirror_producer_id(link.link_id, mirror.mirror_id, mirror.failback.epoch, reverse=True)
-        try:
-            async with asyncio.timeout(_READ_S):
-                access = await self._sources.reach(link)
-                writers = {
-                    index: await access.last_writer(mirror.source_topic, index, marks[index]) for index in beyond
-                }
-        except (ControlError, NetError, TimeoutError, OSError) as exc:
-            _log.debug("source of a promoted topic not read", topic=mirror.mirror_topic, error=str(exc))
-            return self._after_cutover.get((mirror.link, mirror.mirror_topic), {})
-        return {index: count for index, count in beyond.items() if writers[index] != back}
+        beyond = [index for index, (end, floor) in enumerate(zip(marks, floors, strict=True)) if end > floor]
+        if not beyond:
+            return LateOfTopic()
+        slots = asyncio.Semaphore(_SIDE_BY_SIDE)
+        access = await self._sources.reach(link)
+
+        async def late_in(index: int) -> LateWrites:
+            reads = count_late(floors[index], marks[index], back)
+            async with slots:
+                try:
+                    at = next(reads)
+                    while True:
+                        at = reads.send(await access.writer_at(mirror.source_topic, index, at))
+                except StopIteration as over:
+                    found: LateWrites = over.value
+                    return found
+
+        async with asyncio.timeout(_LATE_S):
+            found = await asyncio.gather(*(late_in(index) for index in beyond))
+        return LateOfTopic({index: late for index, late in zip(beyond, found, strict=True) if late.count})
 
     def _note(self, mirror: MirrorRecord, late: Mapping[int, int]) -> None:
         key = _key(mirror)
@@ -190,6 +247,19 @@ class RecordsAfterCutover:
             self._after_cutover[key] = late
         else:
             self._after_cutover.pop(key, None)
+
+
+def _floors(mirror: MirrorRecord, partitions: int) -> Sequence[int]:
+    """From where on somebody else's records are late, on the source: by partition; of one that was added, from 0 on.
+
+    Raises:
+        WrongLength: the record does not say it of every partition that it has.
+    """
+    if mirror.is_reverse:
+        known = of_each_or_none(mirror, mirror.failback.handed_over_at, "handed_over_at")
+    else:
+        known = of_each(mirror, mirror.cutover.stopped_at, "stopped_at")
+    return known + (0,) * (partitions - len(known))
 
 
 def _key(mirror: MirrorRecord) -> TopicOfLink:

@@ -32,7 +32,8 @@ class UndoStanding:
     """Of one application. `promoted`: how many topics are written on the target; `open`: of how many of them the
     promote can be taken back, `until_ms`: until when, the first of them; 0: without an end. `at_risk`: records that the
     source does not have yet; None: not known. `over`: topics whose time is over. `refused`: whose mirror back could
-    not begin, or has FAILED.
+    not begin, or has FAILED. `late`: records that somebody wrote to their source beside the gateway: with any, the undo
+    of all of them is refused.
     """
 
     promoted: int = 0
@@ -41,6 +42,7 @@ class UndoStanding:
     refused: int = 0
     until_ms: int = 0
     at_risk: int | None = 0
+    late: int = 0
 
 
 def goes_home(plans: Iterable[ApplicationPlan], world: World, *, with_groups: bool) -> GoesHome:
@@ -76,6 +78,7 @@ def standing(plan: ApplicationPlan, world: World) -> UndoStanding | None:
         over=sum(one.undo is Undo.OVER for one in promoted),
         refused=sum(one.undo is Undo.REFUSED for one in promoted) + len(back) - len(opened),
         until_ms=min(ends, default=0),
+        late=sum(one.late for one in back),
         at_risk=None if None in lags else sum(lag or 0 for lag in lags),
     )
 

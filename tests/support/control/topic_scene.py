@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from gateway.control_parts import topic_promoter
 from gateway.cutover.promote.promoter import TopicPromoter
@@ -17,8 +18,10 @@ from gateway.groups.moves import GroupMoves
 from gateway.kafka.connection.errors import NetError
 from gateway.mirror.rules.copy_ends import PartitionEnd
 from gateway.operations.origin_ends import Asked, LogEnds
-from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
+from gateway.state.producer_ids import mirror_producer_id
+from gateway.state.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, ProducerEntry
 from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
 
 LIMITS = PromoteLimits(lag_threshold=10, pause_timeout_s=0.3, grace_s=0.005, unknown_grace_s=0.05, source_timeout_s=0.2)
 TABLE = ((ProducerEntry(2**49, 0, 0, 4, 95),), (), ())
@@ -169,6 +172,14 @@ class TopicScene:
     @property
     def record(self) -> MirrorRecord:
         return self.plane.store.mirrors["l", "orders"]
+
+    async def turned_round(self, **changes: Any) -> MirrorRecord:
+        """The mirror is one back to the source by now, and all that the source has of late is its own."""
+        back = changed(self.record, direction=MirrorDirection.REVERSE, restore_configs={}, **changes)
+        await self.plane.by_hand(back)
+        link_id = self.plane.store.links["l"].link_id
+        self.plane.source.writer = mirror_producer_id(link_id, back.mirror_id, back.failback.epoch, reverse=True)
+        return back
 
     def assert_back(self) -> None:
         """Nothing was cut over: ACTIVE, forwarded, mirrored."""

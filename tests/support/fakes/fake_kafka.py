@@ -18,6 +18,7 @@ from gateway.kafka.rules.quota import QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey
 from gateway.kafka.view import ListedTopic
 from gateway.mirror.partition.rules.last_batch import LastBatch
+from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.operations.cluster_access import TopicInfo
 from gateway.operations.origin_ends import Asked, LogEnds
 from gateway.operations.rules.topology import FleetView
@@ -75,6 +76,8 @@ class FakeKafka:
     batches_of: dict[tuple[str, int], LastBatch] = field(default_factory=dict)  # the last one of a partition
     schema_ids_of: dict[tuple[str, int, int], frozenset[int]] = field(default_factory=dict)  # by offset
     writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
+    writer: int = -1  # of every other batch
+    tails: dict[tuple[str, int], list[LogTail]] = field(default_factory=dict)  # the batches of a partition, in order
     fleet: FleetView | None = None  # what another fleet's state topic says, if it is a target, too
     unreadable: set[str] = field(default_factory=set)
     mirrors_there: frozenset[str] | None = frozenset()
@@ -258,6 +261,12 @@ class FakeKafka:
     async def last_writer(self, name: str, partition: int, log_end: int) -> int:
         await self._called("last_writer")
         return self.writers.get((name, partition), -1)
+
+    async def writer_at(self, name: str, partition: int, offset: int) -> LogTail | None:
+        await self._called("writer_at")
+        if (tails := self.tails.get((name, partition))) is not None:
+            return next((tail for tail in tails if tail.following > offset), None)
+        return LogTail(offset, offset + 1, self.writers.get((name, partition), self.writer), offset, None)
 
     async def batches(self, name: str, partition: int, first: int, last: int) -> LastBatch | None:
         await self._called("batches")

@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.cutover.promote.rehearsal import PauseRehearsed, Rehearsal
 from gateway.cutover.write_pause.interface import Stall
+from gateway.errors import Conflict
 from gateway.operations.partners import GroupPlan
 from gateway.operations.records import Records
 from gateway.state.mirror_states import MirrorOperation
@@ -18,12 +19,14 @@ from tests.support.control.mirror_records import changed
 
 @dataclass
 class FakePromoters:
-    """Both promoters. `gate`: awaited between PENDING_STOPPED and the end. `refusal`: raised instead."""
+    """Both promoters. `gate`: awaited between PENDING_STOPPED and the end. `refusal`: raised instead.
+    `late_writes`: what refuses a way home."""
 
     records: Records
     gate: Any = None
     refusal: Exception | None = None
     waits: str = ""
+    late_writes: str = ""
     after_cutover: Mapping[int, int] = field(default_factory=dict)
     cutover: tuple[int, ...] = (7, 8, 9)
     asked: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
@@ -89,6 +92,10 @@ class FakeTopicPromoter:
 
     def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
         return self.shared.after_cutover
+
+    async def require_no_late_writes(self, link: str, topics: Sequence[str]) -> None:
+        if self.shared.late_writes:
+            raise Conflict(self.shared.late_writes)
 
 
 @dataclass

@@ -79,6 +79,17 @@ async def test_one_that_cannot_go_home_refuses_all_of_it(plane: Plane) -> None:
         await plane.service.migration_undo.undo("m", "b", "bob")
 
 
+@pytest.mark.parametrize("validate_only", [True, False])
+async def test_records_that_somebody_wrote_to_the_source_refuse_all_of_it(plane: Plane, validate_only: bool) -> None:
+    """Before a group is demoted, and before the migration is paused."""
+    await kept(plane)
+    before = dict(plane.store.migrations), dict(plane.store.mirrors)
+    plane.promoters.late_writes = "3 records were written to the source"
+    with pytest.raises(Conflict, match="3 records were written"):
+        await plane.service.migration_undo.undo("m", "", "bob", with_groups=True, validate_only=validate_only)
+    assert (dict(plane.store.migrations), dict(plane.store.mirrors)) == before
+
+
 async def test_a_refusal_on_the_way_leaves_the_migration_as_it_was(
     plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,7 +133,26 @@ def test_describe_says_until_when_and_what_is_at_risk(stopped, run):
     (line,) = [each for each in shown.splitlines() if each.startswith("Undo")]
     assert line.split(maxsplit=1)[1].strip() == f"until {since(1_900_000_000_000)}; 3 records at risk"
     told = json.loads(run("mirror", "describe", "orders", "--link", "l", "-o", "json").stdout)["undo"]
-    assert told == {"state": "open", "until_time_ms": 1_900_000_000_000, "records_at_risk": 3}
+    assert told == {"state": "open", "until_time_ms": 1_900_000_000_000, "records_at_risk": 3, "late_records": 0}
+
+
+def test_describe_tells_of_a_writer_that_stays_while_an_undo_is_open(stopped, run):
+    kept(stopped)
+    stopped.plane.promoters.after_cutover = {1: 4}
+    shown = run("mirror", "describe", "orders", "--link", "l").stdout
+    assert "not now: 4 records were written to the source beside the gateway" in shown
+    assert "Nobody is known to be left on the source" not in shown
+    told = json.loads(run("mirror", "describe", "orders", "--link", "l", "-o", "json").stdout)
+    assert (told["undo"]["late_records"], told["records_after_cutover"]) == (4, {"1": 4})
+
+
+@pytest.mark.parametrize("options", [("--dry-run",), ()])
+def test_an_undo_is_refused_while_somebody_else_has_written_to_the_source(stopped, run, options):
+    kept(stopped)
+    stopped.plane.promoters.late_writes = "4 records were written to the source beside the gateway"
+    shown = run("mirror", "undo", "orders", "--link", "l", *options, code=1)
+    assert "4 records were written" in shown.stdout + shown.stderr
+    assert not stopped.plane.promoters.asked
 
 
 def test_undo_asks_for_all_of_them_as_one_set(stopped, run):

@@ -11,7 +11,6 @@ from gateway.errors import Conflict
 from gateway.state.producer_ids import MAX_FAILBACK_EPOCH
 from gateway.state.records import MirrorDirection, MirrorState
 from tests.support.control.control_plane import Plane
-from tests.support.control.mirror_records import changed
 from tests.support.control.topic_scene import TABLE, TopicScene, mirrored_topic
 
 
@@ -23,8 +22,7 @@ async def scene(plane: Plane) -> TopicScene:
 async def reversed_(scene: TopicScene, **changes: Any) -> None:
     """The topic is mirrored back; its target ends at 140, all of it is on the source."""
     scene.plane.engine.running.clear()
-    record = changed(scene.record, direction=MirrorDirection.REVERSE, restore_configs={}, **changes)
-    await scene.plane.by_hand(record)
+    record = await scene.turned_round(**changes)
     scene.plane.engine.start_mirror(record)
     scene.target_ends.ends["orders"] = [140, 140, 140]
     scene.mirrored("orders", 140)
@@ -46,7 +44,9 @@ async def test_a_promote_of_a_mirror_back_fails_back(scene: TopicScene) -> None:
     assert seen == [WritePhase.PAUSED, WritePhase.FORWARD]
     assert scene.gone_on == [("l", "orders")]
     assert scene.plane.progress.position("orders", 0) is None
-    assert scene.ends.reads == 1  # where the copy ends: else the source's ends say nothing at the failback
+    assert (
+        scene.ends.reads == 2
+    )  # before it, for records of others; and where the copy ends: else the source's ends say nothing at the failback
 
 
 async def test_a_writer_beside_the_gateway_on_the_target_keeps_it_from_failing_back(scene: TopicScene) -> None:

@@ -104,6 +104,19 @@ async def test_home_is_a_promote_of_the_mirrors_back_as_one_set(plane: Plane) ->
     assert plane.promoters.asked[-1] == ("l", ("orders",), False)
 
 
+@pytest.mark.parametrize("validate_only", [True, False])
+async def test_records_that_somebody_wrote_to_the_source_refuse_it_beforehand(
+    plane: Plane, validate_only: bool
+) -> None:
+    await promoted(plane)
+    before = await opened(plane)
+    plane.promoters.late_writes = "3 records were written to the source"
+    with pytest.raises(Conflict, match="3 records were written"):
+        await plane.service.undos.undo("l", ["orders"], validate_only=validate_only)
+    assert now(plane) == before
+    assert not plane.promoters.asked
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [

@@ -11,10 +11,14 @@ import pytest
 from gateway.control_parts import records_after_cutover
 from gateway.cutover.promote.rules.post_promote_watch import LOOK_S, MOST_S
 from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
-from gateway.errors import Conflict
+from gateway.errors import Conflict, SourceUnreachable
+from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.operations.origin_ends import Asked, LogEnds
-from gateway.state.records import LinkRecord, MirrorState
+from gateway.state.producer_ids import mirror_producer_id
+from gateway.state.records import LinkRecord, MirrorDirection, MirrorState
 from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
 from tests.support.control.topic_scene import TopicScene, mirrored_topic
 
 
@@ -187,3 +191,75 @@ async def test_records_in_a_partition_that_was_added_on_the_source_are_late_too(
     scene.ends.ends["orders"] = [100, 100, 100, 4]
     await late.look()
     assert late.of("l", "orders") == {3: 4}
+
+
+async def mirrored_back(scene: TopicScene, state: MirrorState = MirrorState.ACTIVE) -> int:
+    """A mirror back has appended offsets 100..109 to partition 1 on the source; its producer id."""
+    await scene.promote()
+    mirror = changed(
+        scene.record,
+        state=state,
+        direction=MirrorDirection.REVERSE,
+        handed_over_at=scene.record.cutover.stopped_at,
+        handed_over_from=scene.record.cutover.stopped_copy_at,
+    )
+    await scene.plane.by_hand(mirror)
+    back = mirror_producer_id(scene.plane.store.links["l"].link_id, mirror.mirror_id, reverse=True)
+    scene.ends.ends["orders"] = [100, 110, 100]
+    scene.plane.source.tails["orders", 1] = [LogTail(100, 110, back, 100, None)]
+    return back
+
+
+def written_late(scene: TopicScene, producer_id: int = 7) -> None:
+    """Somebody writes three records beside the gateway to partition 1 on the source."""
+    end = scene.ends.ends["orders"][1]
+    scene.plane.source.tails["orders", 1].append(LogTail(end, end + 3, producer_id, 0, None))
+    scene.ends.ends["orders"][1] = end + 3
+
+
+@pytest.mark.parametrize("state", [MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.FAILED])
+async def test_records_after_the_cutover_are_counted_while_the_topic_is_mirrored_back(
+    scene: TopicScene, state: MirrorState
+) -> None:
+    await mirrored_back(scene, state)
+    clock = Clock()
+    late = records_after_cutover(scene.plane.parts, scene.ends, clock)
+    await late.look()
+    assert not late.of("l", "orders"), "the mirror back's own are none"
+    written_late(scene)
+    clock.now += MOST_S
+    await late.look()
+    assert late.of("l", "orders") == {1: 3}
+    again = records_after_cutover(scene.plane.parts, scene.ends, Clock())
+    await again.look()
+    assert again.of("l", "orders") == {1: 3}, "whoever leads next finds them in the logs"
+
+
+async def test_what_a_mirror_back_appended_before_it_ended_is_not_counted_with_what_came_then(
+    scene: TopicScene,
+) -> None:
+    await mirrored_back(scene, MirrorState.ACTIVE)
+    written_late(scene)
+    await scene.plane.by_hand(changed(scene.record, state=MirrorState.STOPPED, direction=MirrorDirection.FORWARD))
+    late = records_after_cutover(scene.plane.parts, scene.ends, Clock())
+    await late.look()
+    assert late.of("l", "orders") == {1: 3}
+
+
+async def test_a_topic_with_records_after_the_cutover_does_not_go_home(scene: TopicScene) -> None:
+    """It is not even begun, so that its mirror back does not FAIL for it."""
+    await mirrored_back(scene)
+    written_late(scene)
+    before = scene.record
+    for refused in (scene.promoter.check("l", ["orders"]), scene.promoter.promote("l", ["orders"])):
+        with pytest.raises(Conflict, match=r"3 records .*3 in partition 1 from offset 110 on"):
+            await refused
+    assert scene.record == before
+    assert scene.promoter.records_after_cutover("l", "orders") == {1: 3}
+
+
+async def test_without_an_answer_of_the_source_nobody_says_that_there_are_none(scene: TopicScene) -> None:
+    await mirrored_back(scene)
+    scene.plane.source.refuse["writer_at"] = ClusterUnavailable("no answer")
+    with pytest.raises(SourceUnreachable):
+        await scene.promoter.require_no_late_writes("l", ["orders"])

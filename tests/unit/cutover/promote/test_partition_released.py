@@ -13,9 +13,8 @@ from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.errors import Conflict, TargetUnreachable
 from gateway.mirror.rules.copy_ends import CopyEnds
-from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState
+from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
 from tests.support.control.control_plane import Plane
-from tests.support.control.mirror_records import changed
 from tests.support.control.topic_scene import LIMITS, TABLE, TopicScene, mirrored_topic
 from tests.support.waiting import wait_until_async
 
@@ -28,10 +27,11 @@ async def scene(plane: Plane, request: pytest.FixtureRequest) -> TopicScene:
     made = await mirrored_topic(plane)
     record = replace(made.record, mode=MirrorMode.TRANSLATE)
     if request.param == "home":
-        record = changed(record, direction=MirrorDirection.REVERSE, restore_configs={})
+        record = await made.turned_round(mode=MirrorMode.TRANSLATE)
         made.target_ends.ends["orders"], made.ends.ends["orders"] = [140] * 3, [0] * 3
     plane.engine.running.clear()
-    await plane.by_hand(record)
+    if request.param != "home":
+        await plane.by_hand(record)
     plane.engine.start_mirror(record)
     made.mirrored("orders", 140 if request.param == "home" else 100)
     made.phases.clear()
@@ -174,7 +174,10 @@ async def test_the_copy_must_end_where_its_mirror_stood(scene: TopicScene, by: i
 
 async def test_a_copy_that_cannot_be_read_ends_it_and_is_called_by_its_name(scene: TopicScene) -> None:
     copies = scene.ends if scene.record.is_reverse else scene.target_ends
-    copies.down = True
+    if scene.record.is_reverse:  # it has told before that nobody else wrote there
+        copies.on_read = lambda number: setattr(copies, "down", number > 1)
+    else:
+        copies.down = True
     if not scene.record.is_reverse:
         copies.failure = TargetUnreachable("the target cluster: no answer in time")
     with pytest.raises(Conflict) as caught:

@@ -280,9 +280,8 @@ async def test_groups_and_force_do_not_go_together(scene: SetScene) -> None:
 
 async def home(scene: SetScene) -> None:
     """`orders` is mirrored back, and `g` has read it up to 70 on the target."""
-    back = changed(scene.topics.record, direction=MirrorDirection.REVERSE, restore_configs={}, readable=True)
+    await scene.topics.turned_round(readable=True)
     carried = (CarriedOffset(*KEY, 40, 40, "m"),)
-    await scene.plane.by_hand(back)
     await scene.plane.store.put(replace(scene.group, state=GroupState.PROMOTED, offsets=carried))
     scene.topics.target_ends.ends["orders"] = [100, 100, 100]
     scene.topics.mirrored("orders", 100)
