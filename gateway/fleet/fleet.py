@@ -6,7 +6,8 @@ The group says who leads, and the state topic who may write: a term of leadershi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -28,6 +29,7 @@ from gateway.transport.host import MACHINE, Host
 
 GROUP = "__lockgate.fleet"
 ADMIT_S = 15.0
+_AGAIN_S = 0.3
 _log = structlog.get_logger("lockgate.fleet")
 
 
@@ -53,8 +55,18 @@ class Fleet:
         self._hooks = hooks
         self.lease = WriteLease(me.lease_s)
         self._state = FleetGroupState(self.lease)
-        self._group = FleetGroup(cluster, group, self._state, self._describe, self._assign, self._assigned, host.boot)
+        self._group = FleetGroup(
+            cluster,
+            group,
+            self._state,
+            self._describe,
+            self._assign,
+            self._assigned,
+            host.boot,
+            members=lambda: len(store.gateways),
+        )
         self._admission = Admission(me, store, peers, hooks, self.lease, host)
+        self._admission.own = lambda: self._group.whole
         self.right = self._admission.right
         self._leadership = Leadership(me, store, peers, hooks, host)
         self._alone = False  # leads without having been named by the group
@@ -223,13 +235,19 @@ class Fleet:
         return FleetAssignment(
             leader=self.me.name,
             peers={each.name: each.peer for each in members.values()},
-            owners=self._assigner.owners(members.values(), self.assignment),
+            owners=self._assigner.owners(self._owning(members.values()), self._admission.whole),
             paused=self._hooks.paused(),
             state_offset=self._store.applied,
             term=self._store.term,
             closed=frozenset() if term is None else frozenset(term.quorum.closed),
             members={each.name: member_id for member_id, each in members.items() if member_id},
         )
+
+    def _owning(self, members: Iterable[Gateway]) -> list[Gateway]:
+        """With what each owns: who could not say it has what it was given last, as far as that is known here."""
+        last = self._admission.whole
+        given = {} if last is None else last.owners
+        return [one if one.tells else replace(one, owned=given.get(one.name, one.owned)) for one in members]
 
     def records_changed(self) -> None:
         """The state was read on."""
@@ -250,7 +268,8 @@ class Fleet:
             await self._news.wait()
             self._news.clear()
             try:
-                await self._admission.count()
+                if not await self._admission.count():
+                    asyncio.get_running_loop().call_later(_AGAIN_S, self._news.set)
                 async with self._changing:
                     await self._fit()
             except Exception as exc:  # noqa: BLE001 - half a control plane is worse than none

@@ -9,12 +9,17 @@ from typing import Any
 import structlog
 
 from gateway.fleet.rules.assignment import (
+    GROUP_BYTES,
+    OWNED_BYTES,
     PROTOCOL_NAME,
     PROTOCOL_TYPE,
     FleetAssignment,
     MalformedAssignment,
+    digest_of,
     encode_assignment,
+    encode_outline,
     encode_subscription,
+    group_bytes,
 )
 from gateway.fleet.rules.group import FleetGroupState, MembershipPhase
 from gateway.fleet.rules.membership import Gateway, steps_back
@@ -65,6 +70,11 @@ class FleetGroup:
         assigned: told each assignment, and None when the group has forgotten this gateway.
         place: a topic that is there and may be read. To renew the lease an offset of its first partition is committed,
             which nobody reads.
+        members: how many the group has, as far as is known: so much less may each say of itself.
+
+    Attributes:
+        whole: the digest and the bytes of the assignment whose outline this member, leading, has told; '' when it has
+            told all of it.
     """
 
     def __init__(
@@ -77,6 +87,7 @@ class FleetGroup:
         assigned: Callable[[FleetAssignment | None], None],
         clock: Callable[[], float] = boot_clock,
         place: str = TOPIC,
+        members: Callable[[], int] = lambda: 1,
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -87,6 +98,8 @@ class FleetGroup:
         self._clock = clock
         self._again = asyncio.Event()
         self._place = place
+        self._members = members
+        self.whole: tuple[str, bytes] = "", b""
         self._member = asyncio.Event()  # of a generation that has just begun
         self._told: FleetAssignment | None = None
         self._backoff = Backoff(*_BACKOFF_S, cluster.rng)
@@ -150,7 +163,7 @@ class FleetGroup:
 
     async def _join(self) -> None:
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(
-            name=PROTOCOL_NAME, metadata=encode_subscription(self._describe())
+            name=PROTOCOL_NAME, metadata=encode_subscription(self._describe(), OWNED_BYTES // max(1, self._members()))
         )
         request = JoinGroupRequest(
             group_id=self._group,
@@ -175,7 +188,7 @@ class FleetGroup:
         assignments = []
         if self.state.leads:
             members = self.state.members
-            data = encode_assignment(await self._assign(members), min(each.reads for each in members.values()))
+            data = self._fitting(await self._assign(members))
             assignments = [part(member_id=member_id, assignment=data) for member_id in self.state.members]
         request = SyncGroupRequest(
             group_id=self._group,
@@ -187,6 +200,21 @@ class FleetGroup:
         self.state.synced(answer.error_code, bytes(answer.assignment))
         if self.state.phase is MembershipPhase.HEARTBEAT:
             self._member.set()
+
+    def _fitting(self, assignment: FleetAssignment) -> bytes:
+        """What each member is told, so that the coordinator can write it down. Raises ClusterUnavailable."""
+        data = encode_assignment(assignment, min(each.reads for each in self.state.members.values()))
+        self.whole = "", b""
+        if group_bytes(*self.state.sizes, len(data)) <= GROUP_BYTES:
+            return data
+        self.whole = digest_of(data), data
+        outline = encode_outline(assignment, data)
+        if (size := group_bytes(*self.state.sizes, len(outline))) > GROUP_BYTES:
+            raise ClusterUnavailable(
+                f"the fleet is too large: the record of its {self.state.sizes[0]} processes has {size} bytes, and "
+                f"{GROUP_BYTES} are sure to be written; start fewer workers or gateways"
+            )
+        return outline
 
     async def _heartbeat(self) -> None:
         state = self.state
@@ -204,7 +232,9 @@ class FleetGroup:
     def _pause_s(self) -> float:
         """Between two heartbeats."""
         assignment = self.state.assignment
-        return _ALONE_S if assignment is not None and len(assignment.peers) < 2 else HEARTBEAT_S
+        return (
+            _ALONE_S if assignment is not None and not assignment.digest and len(assignment.peers) < 2 else HEARTBEAT_S
+        )
 
     async def _renew(self) -> None:
         """Renew the lease again and again, beside the heartbeats: a log that cannot be written holds up a commit, and

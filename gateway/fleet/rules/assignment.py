@@ -4,17 +4,25 @@ Protocol type `lockgate`, protocol name `fleet-v1`. Both forms begin with a vers
 knows of a newer minor form: fields are only ever added at the end. Strings are int16 length and UTF-8, arrays int32
 count and elements, all integers big-endian, as in Kafka's own `ConsumerProtocol`.
 
-The coordinator keeps what all members say and are told in one record, and a broker takes 1 MB (`message.max.bytes`). So
-an assignment is packed where all members can read that (`PACKED`), and so is a long list of what a member owns: every
-topic is named once, and deflated. 100,000 partitions at ten gateways then take some 0.4 MB, and 22 MB else.
+The coordinator keeps what all members say and are told in one record, and a broker takes 1 MB (`message.max.bytes`); a
+group whose record is larger never comes together again. So the leader makes sure before SyncGroup (`group_bytes`) that
+it has at most `GROUP_BYTES`:
+
+* an assignment is packed: every topic is named once, and deflated. It is the same for all, and the record has it once
+  per member. So where it would be too much each is told its *outline* (`encode_outline`), of some 150 bytes: who leads,
+  where that one is, and a digest; the rest is asked of the leader over the channel between gateways (`fleet/fleet.py`);
+* a member says what it owns where there is room for it, of `OWNED_BYTES` for all. Else it is what it was given last.
+
+1,600 members and 100,000 partitions then take some 0.7 MB.
 """
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gateway.fleet.rules.membership import Gateway, Role
@@ -33,6 +41,19 @@ _PLAIN: Final = 1_000
 it that it has none, and gives them out anew."""
 
 
+GROUP_BYTES: Final = 950_000
+"""What the group's record may have: a broker takes 1,048,588 by default, with what a batch has around it."""
+
+OWNED_BYTES: Final = 150_000
+"""What all members together may say in it of what they own."""
+
+_MEMBER_BYTES: Final = 120
+"""What the coordinator writes of a member beside its id, its metadata and its assignment: client, host, timeouts."""
+
+_OUTLINE: Final = 1_000
+"""The version of an outline."""
+
+
 class MalformedAssignment(ValueError):
     """Bytes that are no subscription or assignment of the fleet's group. Says what is wrong."""
 
@@ -46,7 +67,8 @@ class FleetAssignment:
     force, and `state_offset`: the state topic must have been read up to there, both before a client is served, so that
     whoever comes new misses no pause. `term`: of the leader, see `state/topic.py`; `closed`: groups whose gates
     it has closed, whatever their records say. `members`: name -> member id, so that any node can have the group drop
-    one that fell silent.
+    one that fell silent. `digest`: not '' for an outline, which has its leader, the term and the state's offset
+    alone; it is of what the leader says in whole.
     """
 
     leader: str
@@ -57,10 +79,41 @@ class FleetAssignment:
     term: int = -1
     closed: frozenset[str] = frozenset()
     members: Mapping[str, str] = field(default_factory=dict)
+    digest: str = ""
 
 
-def encode_subscription(gateway: Gateway) -> bytes:
-    """A member's metadata in JoinGroup."""
+def group_bytes(members: int, ids: int, metadata: int, assignment: int) -> int:
+    """What the coordinator's record of the group has at most.
+
+    Args:
+        members: how many there are. ids, metadata: bytes of all their ids and subscriptions.
+        assignment: bytes of what each of them is told.
+    """
+    return metadata + ids + members * (_MEMBER_BYTES + assignment)
+
+
+def digest_of(told: bytes) -> str:
+    """Tells assignments apart."""
+    return hashlib.sha256(told).hexdigest()[:32]
+
+
+def encode_outline(assignment: FleetAssignment, told: bytes) -> bytes:
+    """What a member needs to ask the leader for `told`, which is the assignment in whole."""
+    address = assignment.peers.get(assignment.leader, "")
+    return b"".join(
+        (
+            struct.pack(">hqq", _OUTLINE, assignment.state_offset, assignment.term),
+            _string(assignment.leader),
+            _string(address),
+            _string(digest_of(told)),
+        )
+    )
+
+
+def encode_subscription(gateway: Gateway, room: int = OWNED_BYTES) -> bytes:
+    """A member's metadata in JoinGroup. `room`: bytes that it may take to say what it owns; else it says nothing."""
+    if gateway.owned and len(_owned(gateway.owned)) > room:
+        gateway = replace(gateway, owned=frozenset(), tells=False)
     is_plain = len(gateway.owned) <= _PLAIN
     return b"".join(
         (
@@ -74,9 +127,15 @@ def encode_subscription(gateway: Gateway) -> bytes:
             _string(gateway.place),
             _string(gateway.keys),
             struct.pack(">h", gateway.reads),
-            _bytes(b"" if is_plain else zlib.compress(_HEAD + _partitions(gateway.owned))),
+            _bytes(b"" if is_plain else _owned(gateway.owned)),
+            struct.pack(">?", gateway.tells),
         )
     )
+
+
+def _owned(partitions: Collection[MirrorPartition]) -> bytes:
+    listed = _partitions(partitions)
+    return listed if len(partitions) <= _PLAIN else zlib.compress(_HEAD + listed)
 
 
 def decode_subscription(data: bytes) -> Gateway:
@@ -97,6 +156,7 @@ def decode_subscription(data: bytes) -> Gateway:
     keys = reader.string() if reader.has_more else ""
     reads = reader.unpack(">h")[0] if reader.has_more else _VERSION
     packed = reader.bytes() if reader.has_more else b""
+    tells = bool(reader.unpack(">?")[0]) if reader.has_more else True
     return Gateway(
         name=name,
         incarnation=incarnation,
@@ -107,6 +167,7 @@ def decode_subscription(data: bytes) -> Gateway:
         place=place,
         keys=keys,
         reads=reads,
+        tells=tells,
     )
 
 
@@ -137,6 +198,14 @@ def decode_assignment(data: bytes) -> FleetAssignment:
         MalformedAssignment: it is none, such as the empty bytes that a member gets which the leader did not know.
     """
     reader = _Reader(data)
+    if reader.version == _OUTLINE:
+        state_offset, term = reader.unpack(">qq")
+        leader, address, digest = reader.string(), reader.string(), reader.string()
+        if not digest:
+            raise MalformedAssignment("an outline without a digest")
+        return FleetAssignment(
+            leader=leader, peers={leader: address}, state_offset=state_offset, term=term, digest=digest
+        )
     is_packed = reader.version == PACKED
     if is_packed:
         reader = _inflated(data[_SHORT.size :])

@@ -59,6 +59,7 @@ class FleetGroupState:
     Attributes:
         leads: the coordinator named this member to make the assignment.
         members: member id -> gateway, known to the leader alone.
+        sizes: likewise: how many members there are, and the bytes of all their ids and metadata; for `group_bytes`.
         assignment: the present one, None while there is none.
         refusal: what the coordinator answered last, if it was no answer that a member can act by; '' else.
         refusals: how many such answers came in a row.
@@ -72,6 +73,7 @@ class FleetGroupState:
         self.generation = -1
         self.leads = False
         self.members: Mapping[str, Gateway] = {}
+        self.sizes: tuple[int, int, int] = 0, 0, 0
         self.assignment: FleetAssignment | None = None
         self.refusal = ""
         self.refusals = 0
@@ -95,6 +97,7 @@ class FleetGroupState:
             return frozenset()
         self.phase, self.member_id, self.generation = MembershipPhase.SYNC, member_id, generation
         self.leads = leader == member_id
+        self.sizes = len(members), sum(map(len, members)), sum(map(len, members.values()))
         known: dict[str, Gateway] = {}
         strange = set()
         for each, metadata in members.items():

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
-from gateway.fleet.admission import Admission
+import pytest
+
+from gateway.fleet.admission import ASSIGNMENT, Admission
 from gateway.fleet.parts import FleetHooks, Identity
-from gateway.fleet.rules.assignment import FleetAssignment
+from gateway.fleet.peers.channel import PeerUnavailable
+from gateway.fleet.rules.assignment import (
+    PACKED,
+    FleetAssignment,
+    decode_assignment,
+    digest_of,
+    encode_assignment,
+    encode_outline,
+)
 from gateway.fleet.rules.leases import WriteLease
 from gateway.fleet.rules.membership import Role
+from gateway.kafka.connection.errors import NetError
 from gateway.transport.host import boot_clock
 
 ME = Identity(name="a", incarnation="1", role=Role.NODE, peer="127.0.0.1:1", lease_s=10.0)
@@ -34,14 +46,24 @@ class FakeStore:
 
 
 class FakePeers:
+    def __init__(self) -> None:
+        self.handlers: dict[str, Any] = {}
+        self.answers: dict[str, dict[str, bytes]] = {}
+
     def expect(self, peers: Any) -> None:
         pass
+
+    async def ask(self, peer: str, what: str, body: Any, timeout_s: float) -> Any:
+        if peer not in self.answers:
+            raise PeerUnavailable("nobody there")
+        return {"assignment": base64.b64encode(self.answers[peer][body["digest"]]).decode()}
 
 
 class Member:
     def __init__(self) -> None:
         self.told: list[Any] = []
         self.store = FakeStore()
+        self.peers = FakePeers()
         self.lease = WriteLease(ME.lease_s)
         self.lease.renewed(boot_clock())
         hooks: Any = FleetHooks(
@@ -54,7 +76,7 @@ class Member:
             lead=None,  # type: ignore[arg-type]
             follow=None,  # type: ignore[arg-type]
         )
-        self.admission = Admission(ME, self.store, FakePeers(), hooks, self.lease)  # type: ignore[arg-type]
+        self.admission = Admission(ME, self.store, self.peers, hooks, self.lease)  # type: ignore[arg-type]
 
 
 def assignment(term: int, peer: str = ME.peer) -> FleetAssignment:
@@ -124,3 +146,33 @@ async def test_a_lease_that_is_over_yet_when_it_is_admitted_anew_ends_what_is_in
     assert not one.admission.right.valid()
     one.lease.renewed(boot_clock())
     assert one.admission.right.valid()
+
+
+async def test_of_an_outline_the_rest_is_asked_of_its_leader_before_it_counts() -> None:
+    one = Member()
+    one.store.read.set()
+    whole = assignment(3)
+    told = encode_assignment(whole, PACKED)
+    one.admission.told(decode_assignment(encode_outline(whole, told)))
+    assert not await one.admission.count(), "the leader does not answer: to be tried again"
+    assert (one.told, one.admission.right.valid()) == ([], False)
+    one.peers.answers = {"b": {digest_of(told): told + b"torn"}}
+    assert not await one.admission.count()
+    one.peers.answers = {"b": {digest_of(told): told}}
+    assert await one.admission.count()
+    assert (one.told, one.admission.assignment, one.admission.right.valid()) == ([3], whole, True)
+
+
+async def test_the_leader_tells_what_its_outline_was_of_and_counts_it_itself() -> None:
+    one = Member()
+    one.store.read.set()
+    whole = assignment(3)
+    told = encode_assignment(whole, PACKED)
+    one.admission.own = lambda: (digest_of(told), told)
+    one.admission.told(decode_assignment(encode_outline(whole, told)))
+    assert await one.admission.count()
+    assert one.told == [3]
+    answer = await one.peers.handlers[ASSIGNMENT]({"digest": digest_of(told)})
+    assert base64.b64decode(answer["assignment"]) == told
+    with pytest.raises(NetError, match="another assignment"):
+        await one.peers.handlers[ASSIGNMENT]({"digest": "other"})

@@ -1,5 +1,6 @@
 """The fleet's group on the wire: back and forth, and everything that is no such blob is refused."""
 
+import uuid
 import zlib
 from dataclasses import replace
 
@@ -7,15 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.fleet.peers.wire import FRAME_BYTES
 from gateway.fleet.rules import assignment as blobs
 from gateway.fleet.rules.assignment import (
+    GROUP_BYTES,
+    OWNED_BYTES,
     PACKED,
     FleetAssignment,
     MalformedAssignment,
     decode_assignment,
     decode_subscription,
+    digest_of,
     encode_assignment,
+    encode_outline,
     encode_subscription,
+    group_bytes,
 )
 from gateway.fleet.rules.membership import Gateway, Role, assign
 from gateway.mirror.rules.mirror_partition import MirrorPartition
@@ -58,7 +65,7 @@ def test_a_subscription_comes_back(gateway: Gateway, plain: int) -> None:
 def test_a_member_of_an_older_version_is_understood(gateway: Gateway) -> None:
     """It says nothing behind its keys."""
     older = replace(gateway, reads=1)
-    assert decode_subscription(encode_subscription(older)[: -2 - 4]) == older
+    assert decode_subscription(encode_subscription(older)[: -2 - 4 - 1]) == older
 
 
 @given(assignments, st.sampled_from([1, PACKED]))
@@ -84,6 +91,64 @@ def test_what_a_hundred_thousand_partitions_take_goes_into_a_broker_s_record() -
     ]
     assert decode_assignment(told).owners == owners
     assert 10 * len(told) + sum(map(len, said)) < 1_000_000
+
+
+FLEET = [
+    f"gateway-{n}.lockgate.svc.cluster.local:9092" + (f"#{w + 1}" if w else "") for n in range(100) for w in range(16)
+]
+
+
+def test_the_record_of_the_largest_fleet_is_one_that_a_broker_takes() -> None:
+    """100 gateways of 16 processes, and 100,000 partitions: what SyncGroup would have written is 500 MB in whole."""
+    spread = [MirrorPartition("dc-east", f"t-{n % 37}.orders-{n}", index) for n in range(5_000) for index in range(20)]
+    owners = assign(dict.fromkeys(FLEET, ()), spread)
+    peers = {name: f"10.42.{n // 250}.{n % 250}:{30_000 + n}" for n, name in enumerate(FLEET)}
+    ids = {name: f"lockgate-{uuid.UUID(int=n)}" for n, name in enumerate(FLEET)}
+    said = [
+        encode_subscription(
+            Gateway(
+                name=name,
+                incarnation=f"{1_764_300_000_000 + n:015d}-0123abcd",
+                role=Role.NODE,
+                peer=peers[name],
+                lease_s=600.0,
+                owned=owners[name],
+                place=f"{uuid.UUID(int=n)}/4026531840",
+                keys="k1,k2",
+                reads=PACKED,
+            ),
+            OWNED_BYTES // len(FLEET),
+        )
+        for n, name in enumerate(FLEET)
+    ]
+    assignment = FleetAssignment(leader=FLEET[17], peers=peers, owners=owners, members=ids, state_offset=9, term=7)
+    told = encode_assignment(assignment, PACKED)
+    outline = encode_outline(assignment, told)
+    sizes = len(FLEET), sum(map(len, ids.values())), sum(map(len, said))
+    assert group_bytes(*sizes, len(told)) > GROUP_BYTES
+    assert group_bytes(*sizes, len(outline)) <= GROUP_BYTES < 1_048_588
+    assert decode_assignment(told) == assignment
+    assert len(told) * 4 / 3 < FRAME_BYTES, "it goes to a peer in one frame"
+
+
+@given(assignments.filter(lambda one: bool(one.leader)), st.binary(max_size=20))
+def test_an_outline_tells_where_the_rest_is_to_be_had_and_newer_ones_are_read(
+    assignment: FleetAssignment, more: bytes
+) -> None:
+    told = encode_assignment(assignment, PACKED)
+    assert decode_assignment(encode_outline(assignment, told) + more) == FleetAssignment(
+        leader=assignment.leader,
+        peers={assignment.leader: assignment.peers.get(assignment.leader, "")},
+        state_offset=assignment.state_offset,
+        term=assignment.term,
+        digest=digest_of(told),
+    )
+
+
+@given(gateways.filter(lambda one: bool(one.owned)))
+def test_who_has_no_room_to_say_what_it_owns_says_so(gateway: Gateway) -> None:
+    said = decode_subscription(encode_subscription(gateway, room=3))
+    assert said == replace(gateway, owned=frozenset(), tells=False)
 
 
 @given(assignments, st.sampled_from([1, PACKED]), st.data())
