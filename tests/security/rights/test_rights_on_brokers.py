@@ -238,6 +238,16 @@ def fetch_offsets(group: str) -> tuple[Any, int]:
     return m.OffsetFetchRequest(groups=groups, require_stable=False), 8
 
 
+def delete_groups(group: str) -> tuple[Any, int]:
+    return m.DeleteGroupsRequest(groups_names=[group]), 2
+
+
+def delete_offsets(group: str, topic: str) -> tuple[Any, int]:
+    kind = m.OffsetDeleteRequest.OffsetDeleteRequestTopic
+    part = kind.OffsetDeleteRequestPartition(partition_index=0)
+    return m.OffsetDeleteRequest(group_id=group, topics=[kind(name=topic, partitions=[part])]), 0
+
+
 def delete_topics(topic: str) -> tuple[Any, int]:
     return m.DeleteTopicsRequest(topic_names=[topic], timeout_ms=5_000), 4
 
@@ -327,6 +337,14 @@ CASES: Final = {
     ),
     "offsets of a closed group": Case("OffsetFetch", "mallory", NO_GROUP, lambda n: fetch_offsets(n.closed)),
     "offsets of an unknown group": Case("OffsetFetch", "mallory", NO_GROUP, lambda n: fetch_offsets(n.unknown)),
+    "a closed group deleted": Case("DeleteGroups and", "mallory", NO_GROUP, lambda n: delete_groups(n.closed)),
+    "an unknown group deleted": Case("DeleteGroups and", "mallory", NO_GROUP, lambda n: delete_groups(n.unknown)),
+    "offsets of a closed group deleted": Case(
+        "DeleteGroups and", "mallory", NO_GROUP, lambda n: delete_offsets(n.closed, n.mirrored)
+    ),
+    "offsets of an unknown group deleted": Case(
+        "DeleteGroups and", "mallory", NO_GROUP, lambda n: delete_offsets(n.unknown, n.mirrored)
+    ),
     "delete topics by name": Case("DeleteTopics, ", "mallory", NO_TOPIC, lambda n: delete_topics(n.mirrored)),
     "delete topics": Case("DeleteTopics, ", "mallory", NO_TOPIC, lambda n: delete_topic_states(n.mirrored)),
     "delete records": Case("DeleteTopics, ", "mallory", NO_TOPIC, lambda n: delete_records(n.mirrored)),
@@ -391,6 +409,19 @@ def test_nothing_has_happened_to_the_topic(lab: Lab) -> None:
 def test_who_has_the_right_is_told_that_it_is_a_mirror(lab: Lab, name: str) -> None:
     """Nobody else learns it."""
     assert lab.through("alice", *CASES[name].ask(lab.names)) == POLICY
+
+
+def test_who_may_delete_a_group_that_waits_is_told_that_it_is_not_empty(lab: Lab) -> None:
+    closed, topic = lab.names.closed, lab.names.mirrored
+    lab.scene.acls.allow("alice", (GROUP, closed, DELETE))
+    for message, version in (delete_groups(closed), delete_offsets(closed, topic)):
+        wait_until(
+            lambda message=message, version=version: (
+                lab.through("alice", message, version)  # type: ignore[misc]
+                == {int(ErrorCode.NON_EMPTY_GROUP)}
+            ),
+            what="the right to be known, and the refusal",
+        )
 
 
 def test_a_transaction_goes_on_whatever_others_ask_about_it(lab: Lab) -> None:
