@@ -14,7 +14,7 @@ two versions of lockgate read each other's records:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, get_args, get_origin, get_type_hints
@@ -24,6 +24,7 @@ from gateway.state.failback_records import FailbackEpochRecord
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.per_partition import of_this_version, with_copy_ends
+from gateway.state.producer_entries import PackedProducers
 from gateway.state.records import (
     GroupRecord,
     LinkRecord,
@@ -176,6 +177,8 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, StrEnum):
         return value.value
+    if isinstance(value, PackedProducers):
+        return value.text
     if is_dataclass(value):
         return [_plain(getattr(value, field.name)) for field in fields(value)]
     if isinstance(value, tuple):
@@ -218,6 +221,8 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     if origin is tuple:
         item = _reader(get_args(hint)[0])
         return lambda value: tuple(item(each) for each in _expect(list, value))
+    if origin is Sequence:  # of batches: one partition's
+        return lambda value: PackedProducers.read(_expect(str, value))
     if origin is not None and issubclass(origin, Mapping):
         read = _read_number if get_args(hint)[1] is int else _read_text
         return lambda value: {name: read(text) for name, text in _expect(dict, value).items()}

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from gateway.state.producer_entries import PackedProducers
 from gateway.state.records import LostRecords, MirrorMode, MirrorRecord, PartitionStart
 
 _T = TypeVar("_T")
@@ -107,7 +108,7 @@ def of_this_version(record: MirrorRecord) -> MirrorRecord:
         none = (0,) * missing
         cutover = replace(cutover, stopped_at=cutover.stopped_at + none, stopped_copy_at=cutover.stopped_copy_at + none)
     if missing := _missing(record, cutover.producers):
-        cutover = replace(cutover, producers=cutover.producers + ((),) * missing)
+        cutover = replace(cutover, producers=cutover.producers + (PackedProducers(),) * missing)
     if missing := _missing(record, failback.handed_over_at):
         none = (0,) * missing
         failback = replace(

@@ -6,10 +6,13 @@ them). They hold decisions, never measurements: positions are the target's own l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeVar
+
+from gateway.state.producer_entries import PackedProducers
+from gateway.state.producer_entries import ProducerEntry as ProducerEntry
 
 _T = TypeVar("_T")
 
@@ -154,17 +157,6 @@ class PartitionStart:
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerEntry:
-    """One batch that a producer of the gateway wrote to the source, as the mirror saw it."""
-
-    producer_id: int
-    epoch: int
-    first_sequence: int
-    last_sequence: int
-    base_offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class LostRecords:
     """What a partition's source deleted before it was mirrored: how many offsets, and up to where they are counted."""
 
@@ -190,7 +182,7 @@ class MirrorCutover:
     """The last move of a topic's writes to the other cluster, and the write pause under which it is made.
 
     `pause_epoch` numbers what paused writes. `at_ms`: when the writes last changed sides. `producers[p]`: the last
-    batches of each producer, handed over so that a retry is answered, not appended again.
+    batches of each producer, handed over so that a retry is answered, not appended again; packed, whatever is given.
     `stopped_at[p]`: the origin's log end at the cutover to the target, `stopped_copy_at[p]` the copy's; empty while
     there is none. `not_mirrored[p]`: records known to be on the source only when it was failed over, -1 when unknown;
     empty without a failover. `source_answered`: the source told its log ends under the pause of that failover; else
@@ -209,7 +201,7 @@ class MirrorCutover:
 
     pause_epoch: int = 0
     at_ms: int = 0
-    producers: tuple[tuple[ProducerEntry, ...], ...] = ()
+    producers: tuple[Sequence[ProducerEntry], ...] = ()  # always packed
     stopped_at: tuple[int, ...] = ()
     stopped_copy_at: tuple[int, ...] = ()
     not_mirrored: tuple[int, ...] = ()
@@ -223,12 +215,14 @@ class MirrorCutover:
 
     def __post_init__(self) -> None:
         _both_logs("stopped_at", self.stopped_at, "stopped_copy_at", self.stopped_copy_at)
+        if not all(type(table) is PackedProducers for table in self.producers):
+            object.__setattr__(self, "producers", tuple(map(PackedProducers.of, self.producers)))
 
     def grown(self, added: int) -> MirrorCutover:
         """When so many partitions were added to the topic: they have nothing behind them."""
         return replace(
             self,
-            producers=_longer(self.producers, (), added),
+            producers=_longer(self.producers, PackedProducers(), added),
             stopped_at=_longer(self.stopped_at, 0, added),
             stopped_copy_at=_longer(self.stopped_copy_at, 0, added),
             not_mirrored=_longer(self.not_mirrored, 0, added),

@@ -48,6 +48,7 @@ __all__ = ["Log", "ProducerFenced", "StateStore", "StoreConflict", "StoreError",
 _READ_S = 5.0  # how long a broker keeps a Fetch that finds nothing; what comes meanwhile ends it
 _AGAIN_S = 1.0
 _TOGETHER: Final = 64  # writes in one transaction
+_ENCODED_AT_ONCE: Final = 256  # records of some 60 µs each
 _log = logging.getLogger("lockgate.state")
 
 
@@ -370,7 +371,11 @@ class StateStore(StateViews):
     async def _commit(self, changes: Sequence[tuple[str, Record | None]], still: Callable[[], None]) -> None:
         if not changes:
             return
-        encoded = [(key, None if record is None else encode(record)) for key, record in changes]
+        encoded: list[Change] = []
+        for at, (key, record) in enumerate(changes):
+            if at % _ENCODED_AT_ONCE == _ENCODED_AT_ONCE - 1:  # a set has thousands: the loop turns meanwhile
+                await asyncio.sleep(0)
+            encoded.append((key, None if record is None else encode(record)))
         try:
             offset = await self._log.commit(encoded, still)
         except StoreUncertain:

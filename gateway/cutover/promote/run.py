@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from gateway.cutover.failback.rules.failback_promote import stopped
+from gateway.cutover.failback.rules.failback_promote import before_the_last, joined, stopped
 from gateway.cutover.promote.gather import Gatherer, PromoteTools
 from gateway.cutover.promote.pause import DECIDE, PromotePause
 from gateway.cutover.promote.rehearsal import PauseRehearsed, stalls_under
@@ -28,6 +28,7 @@ from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.operations.running_mirrors import run_as
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, apply
+from gateway.state.producer_entries import PackedProducers
 from gateway.state.promote_sets import name_of, topics_as
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
@@ -365,8 +366,9 @@ class PromoteRun:
 
     async def _persist_stopped(self, _: PromoteStep) -> None:
         self._end_configs()
+        tables = {record.mirror_topic: await self._handed_over(record) for record in self._gather.records()}
         old = self._gather.records()
-        new = [self._stopped(record) for record in old]
+        new = [self._stopped(record, tables[record.mirror_topic]) for record in old]
         moving = self._gather.groups
         changes = moving.changes() if moving is not None else ()
 
@@ -399,11 +401,27 @@ class PromoteRun:
             self.waiting_for = WAITS_FOR_STAMPS
             await self._restored(waiting)
 
-    def _stopped(self, record: MirrorRecord) -> MirrorRecord:
+    def _handed(self, record: MirrorRecord) -> CopyEnds:
         handed = self._memory.handed(record.mirror_topic)
         if handed is None:
             raise InvariantViolated(f"cutover of {record.mirror_topic} without the answer of its mirror")
-        new = stopped(record, handed.mirrored, handed.copied, handed.producers, self._tools.records.now_ms())
+        return handed
+
+    async def _handed_over(self, record: MirrorRecord) -> tuple[PackedProducers, ...]:
+        """What is handed over of producers, ready to be stored. Partition by partition, so that the loop is kept for
+        none longer than one of them takes."""
+        before = before_the_last(record)
+        found = []
+        for index, seen in enumerate(self._handed(record).producers):
+            table = joined(before[index], seen) if before else PackedProducers.of(seen)
+            if table.text:
+                await asyncio.sleep(0)
+            found.append(table)
+        return tuple(found)
+
+    def _stopped(self, record: MirrorRecord, tables: tuple[PackedProducers, ...]) -> MirrorRecord:
+        handed = self._handed(record)
+        new = stopped(record, handed.mirrored, handed.copied, tables, self._tools.records.now_ms(), is_joined=True)
         restore, missing = self._memory.restore_of(record.mirror_topic), self._memory.config_error
         restored = record.restore_configs if restore is None else dict(restore)
         return replace(

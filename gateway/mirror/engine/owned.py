@@ -115,7 +115,7 @@ class PartlyOwned(ABC):
             self.own_changed((), partitions)
         await self.quiet({(each.link, each.topic) for each in partitions})
         return {
-            each: CarriedTable(read_to, runner.cursor.producers.entries())
+            each: CarriedTable(read_to, runner.producers())
             for each, runner in found.items()
             if (read_to := runner.cursor.table_read_to) is not None
         }

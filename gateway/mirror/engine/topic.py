@@ -6,7 +6,7 @@ import asyncio
 import logging
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from gateway.kafka.cluster import Cluster
@@ -19,7 +19,7 @@ from gateway.mirror.partition.log_reader import LogReader
 from gateway.mirror.partition.log_start import earliest_start
 from gateway.mirror.partition.meters import SETTLED_S
 from gateway.mirror.partition.rules.partition import PartitionMirror
-from gateway.mirror.partition.rules.producer_table import offset_behind
+from gateway.mirror.partition.rules.producer_table import BATCHES_PER_PRODUCER, OffsetsBehind
 from gateway.mirror.partition.rules.schema_ids import IdRewriter
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.mirror.partition.runner import PartitionRunner
@@ -28,7 +28,8 @@ from gateway.mirror.rules.copy_ends import PartitionEnd, RunningPartitions
 from gateway.mirror.rules.period import period_of
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.mirror.rules.source_watch import SourceTopicWatch
-from gateway.state.records import MirrorError, MirrorMode, MirrorRecord, ProducerEntry
+from gateway.state.producer_entries import ROW, PackedProducers
+from gateway.state.records import MirrorError, MirrorMode, MirrorRecord
 from gateway.transport.tasks import Tasks
 from protocol.errors import ErrorCode, ProtocolError
 
@@ -271,7 +272,8 @@ class TopicMirror:
                 absent.append(index)
             elif not (placed and _is_warm(runner)):
                 cold.append(index)
-        return RunningPartitions(tuple(positions), tuple(absent), tuple(cold))
+        batches = BATCHES_PER_PRODUCER * sum(len(runner.cursor.producers) for runner in self.runners.values())
+        return RunningPartitions(tuple(positions), tuple(absent), tuple(cold), batches)
 
     def ends(self) -> Sequence[PartitionEnd | None]:
         """Per partition where it stands, with what its producer table holds at the copy's offsets."""
@@ -368,19 +370,18 @@ def _is_warm(runner: PartitionRunner) -> bool:
 
 
 def _end(runner: PartitionRunner) -> PartitionEnd:
-    window, entries = runner.mirror.window, runner.cursor.producers.entries()
-    following = tuple(map(offset_behind, entries))
+    window, seen = runner.mirror.window, runner.producers()
     return PartitionEnd(
-        window.source_position, window.position, _on_the_copy(runner, entries), _is_warm(runner), following
+        window.source_position, window.position, _on_the_copy(runner, seen), _is_warm(runner), OffsetsBehind(seen)
     )
 
 
-def _on_the_copy(runner: PartitionRunner, entries: tuple[ProducerEntry, ...]) -> tuple[ProducerEntry, ...]:
+def _on_the_copy(runner: PartitionRunner, seen: PackedProducers) -> PackedProducers:
     translator = runner.mirror.translator
     if translator is None or not runner.mirror.translates:
-        return entries
-    offsets = translator.ledger.map
-    return tuple(replace(entry, base_offset=offsets.to_target(entry.base_offset).offset) for entry in entries)
+        return seen
+    offsets, batches = translator.ledger.map, ROW.iter_unpack(seen.rows)
+    return PackedProducers(b"".join(ROW.pack(*batch, offsets.to_target(at).offset) for *batch, at in batches))
 
 
 def _id_bytes(text: str) -> bytes | None:

@@ -36,6 +36,7 @@ from gateway.mirror.partition.rules.commands import (
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.mirror.partition.rules.translator import Planned
+from gateway.state.producer_entries import PackedProducers
 from gateway.state.records import MirrorError, PartitionStart
 
 _log = logging.getLogger(__name__)
@@ -286,6 +287,11 @@ class PartitionRunner:
         else:
             self._do(self.mirror.source_log, found.start, found.end, self._clock(), found.recent)
         self.pump()
+
+    def producers(self) -> PackedProducers:
+        """The last batches of each producer, as far as they are remembered now."""
+        self.cursor.producers.age(self._clock())
+        return self.cursor.producers.packed()
 
     def start_planned(self, start: PartitionStart) -> None:
         """A new start."""

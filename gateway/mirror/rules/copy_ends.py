@@ -11,23 +11,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gateway.state.records import ProducerEntry
+from gateway.state.producer_entries import ProducerEntry
 
 
 class PartitionEnd(NamedTuple):
     """One partition that runs here.
 
     `mirrored_to`: the next offset of the origin to be mirrored; `copy_end`: the copy's log end that goes with it;
-    `producers`: the last batches of each producer that were fetched, at their offsets on the copy, oldest first; some
-    may not be on the copy yet. `following`: for each of these the origin's offset behind it. `warm`: all that can be
+    `producers`: the last batches of each producer that were fetched, at their offsets on the copy, each one's oldest
+    first; some may not be on the copy yet. `following`: for each of these the origin's offset behind it, where asked
+    for. `warm`: all that can be
     known of the producers was read, and no append is of unknown outcome.
     """
 
     mirrored_to: int
     copy_end: int
-    producers: tuple[ProducerEntry, ...]
+    producers: Sequence[ProducerEntry]
     warm: bool
-    following: tuple[int, ...] = ()
+    following: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class CopyEnds:
 
     mirrored: tuple[int, ...]
     copied: tuple[int, ...]
-    producers: tuple[tuple[ProducerEntry, ...], ...]
+    producers: tuple[Sequence[ProducerEntry], ...]
 
     def covers(self, partitions: int) -> bool:
         """There is an entry for each of so many partitions."""
@@ -47,11 +48,13 @@ class RunningPartitions(NamedTuple):
     """What of a topic's mirror runs here. `absent`: partitions that do not; `cold`: those that run, and are not warm.
 
     `mirrored`: of each partition the next offset of the origin to be mirrored; -1 where that is not known here.
+    `batches`: of producers, that a cutover now would hand over.
     """
 
     mirrored: tuple[int, ...]
     absent: tuple[int, ...] = ()
     cold: tuple[int, ...] = ()
+    batches: int = 0
 
 
 def whole(found: Sequence[PartitionEnd | None]) -> CopyEnds | None:

@@ -22,6 +22,7 @@ class FakeEngine:
     log: list[tuple[str, str]] = field(default_factory=list)
     numbers: dict[tuple[str, str], Sequence[PartitionStatus]] = field(default_factory=dict)
     here: dict[tuple[str, str], dict[int, PartitionEnd]] = field(default_factory=dict)
+    batches: int = 0  # of producers, that a cutover would hand over
 
     async def start_link(self, link: LinkRecord) -> None:
         self.links.setdefault(link.name, link)
@@ -72,6 +73,7 @@ class FakeEngine:
             tuple(-1 if one is None else one.mirrored_to for one in found),
             tuple(index for index, one in enumerate(found) if one is None),
             tuple(index for index, one in enumerate(found) if one is not None and not one.warm),
+            self.batches,
         )
 
     def ends(self, mirror: MirrorRecord) -> CopyEnds | None:

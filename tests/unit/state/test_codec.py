@@ -41,7 +41,8 @@ names = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True)
 texts = st.text(max_size=20)
 int64 = st.integers(-(2**63), 2**63 - 1)
 mappings = st.dictionaries(texts, texts, max_size=4)
-entries = st.builds(ProducerEntry, int64, int64, int64, int64, int64)
+int32 = st.integers(-(2**31), 2**31 - 1)
+entries = st.builds(ProducerEntry, int64, st.integers(-(2**15), 2**15 - 1), int32, int32, int64)
 
 links = st.builds(
     LinkRecord,

@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.mirror.offset_map.rules.periods import remembered
-from gateway.mirror.partition.rules.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS, by_producer
+from gateway.mirror.partition.rules.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS
 from gateway.state.mirror_states import MirrorOperation, apply
 from gateway.state.per_partition import WrongLength, of_each_or_none
+from gateway.state.producer_entries import ROW, PackedProducers, ProducerEntry
 from gateway.state.records import (
     MirrorCutover,
     MirrorError,
@@ -22,10 +23,11 @@ from gateway.state.records import (
     MirrorMode,
     MirrorRecord,
     MirrorState,
-    ProducerEntry,
 )
 
-Producers = tuple[tuple[ProducerEntry, ...], ...]
+Producers = tuple[Sequence[ProducerEntry], ...]
+
+_EPOCH = slice(8, 10)  # of a ROW
 
 _AS_PROMOTE = {
     WritePhase.FORWARD: WritePhase.SWITCHED,
@@ -47,13 +49,20 @@ def as_promote(record: MirrorRecord, phases: Mapping[str, WritePhase]) -> tuple[
 
 
 def stopped(
-    record: MirrorRecord, ends: Sequence[int], copy_ends: Sequence[int], seen: Producers, now_ms: int
+    record: MirrorRecord,
+    ends: Sequence[int],
+    copy_ends: Sequence[int],
+    seen: Producers,
+    now_ms: int,
+    *,
+    is_joined: bool = False,
 ) -> MirrorRecord:
     """The record of a promote's cutover: the origin's log ended at `ends`, all of it is on the copy, which ends at
     `copy_ends`.
 
     On the failback it begins the next failback epoch (see `state/producer_ids.py`). `seen`: the last batches of each
     producer, as the mirror saw them; those from before the last cutover that a client may still retry are kept.
+    `is_joined`: they are among them already.
 
     Raises:
         WrongLength: one of the three has not an entry for each partition.
@@ -61,7 +70,7 @@ def stopped(
     for name, found in (("ends", ends), ("copy ends", copy_ends), ("tables of producers", seen)):
         if len(found) != len(record.starts):
             raise WrongLength(f"{len(found)} {name} for the {len(record.starts)} partitions of '{record.mirror_topic}'")
-    producers = handed_over(record, seen)
+    producers = tuple(map(PackedProducers.of, seen if is_joined else handed_over(record, seen)))
     if not record.is_reverse:
         mode, reason = mode_at(record, ends, copy_ends, "promote")
         return apply(
@@ -122,19 +131,39 @@ def handed_over(record: MirrorRecord, seen: Producers) -> Producers:
     Raises:
         WrongLength, ValueError: one of the two tables has not an entry for each partition.
     """
-    if not record.cutover.producers:
+    before = before_the_last(record)
+    if not before:
         return seen
-    before: Producers = of_each_or_none(record, record.cutover.producers, "producers")
-    return tuple(_joined(old, new) for old, new in zip(before, seen, strict=True))
+    return tuple(joined(old, new) for old, new in zip(before, seen, strict=True))
 
 
-def _joined(old: Sequence[ProducerEntry], new: Sequence[ProducerEntry]) -> tuple[ProducerEntry, ...]:
-    """Both in order; `old` is older. At most as many producers as a table holds, those that wrote last."""
-    before, after = by_producer(old), by_producer(new)
-    silent = [producer_id for producer_id in before if producer_id not in after]
-    room = max(0, MAX_PRODUCERS - len(after))
-    found = [entry for producer_id in silent[len(silent) - min(room, len(silent)) :] for entry in before[producer_id]]
-    for producer_id, entries in after.items():
-        same_epoch = [entry for entry in before.get(producer_id, ()) if entry.epoch == entries[-1].epoch]
-        found += (*same_epoch, *entries)[-BATCHES_PER_PRODUCER:]
-    return tuple(found)
+def before_the_last(record: MirrorRecord) -> Producers:
+    """What was handed over with the cutover before, of each partition; empty: nothing.
+
+    Raises:
+        WrongLength: it has not an entry for each partition.
+    """
+    return of_each_or_none(record, record.cutover.producers, "producers")
+
+
+def joined(old: Sequence[ProducerEntry], new: Sequence[ProducerEntry]) -> PackedProducers:
+    """Both in order; `old` is older. At most as many producers as a table holds, those that wrote last.
+
+    Of one partition: some 30 ms for ten thousand producers in either.
+    """
+    before, after = PackedProducers.of(old), PackedProducers.of(new)
+    if not before or not after:
+        return after or before
+    earlier, later = before.producers(), after.producers()
+    silent = [producer_id for producer_id in earlier if producer_id not in later]
+    room = max(0, MAX_PRODUCERS - len(later))
+    found = [_row(before, at) for one in silent[len(silent) - min(room, len(silent)) :] for at in earlier[one]]
+    for producer_id, places in later.items():
+        rows = [_row(after, at) for at in places]
+        known = [row for at in earlier.get(producer_id, ()) if (row := _row(before, at))[_EPOCH] == rows[-1][_EPOCH]]
+        found += [*known, *rows][-BATCHES_PER_PRODUCER:]
+    return PackedProducers(b"".join(found))
+
+
+def _row(table: PackedProducers, at: int) -> bytes:
+    return table.rows[at * ROW.size : (at + 1) * ROW.size]

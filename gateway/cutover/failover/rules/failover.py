@@ -70,6 +70,7 @@ from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.mirror.offset_map.rules.periods import at_its_end
 from gateway.state.mirror_states import MirrorOperation, apply
+from gateway.state.producer_entries import PackedProducers
 from gateway.state.records import MirrorCutover, MirrorError, MirrorRecord, MirrorState, Undo
 
 UNKNOWN = -1
@@ -265,7 +266,7 @@ def failed_over(
         cutover=MirrorCutover(
             pause_epoch=epoch,
             at_ms=now_ms,
-            producers=handed_over(record, tables),
+            producers=tuple(map(PackedProducers.of, handed_over(record, tables))),
             stopped_at=mirrored,
             stopped_copy_at=copied,
             not_mirrored=left_behind(source.ends, copy),

@@ -250,6 +250,7 @@ class PromoteMemory:
             absent=running_partitions.absent,
             cold=running_partitions.cold,
             partitions=self._partitions.get(topic),
+            batches=running_partitions.batches,
             stopped=handed is not None,
             handed=handed,
             copy=self._copies.get(topic),

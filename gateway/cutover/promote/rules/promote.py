@@ -87,6 +87,9 @@ from gateway.state.records import MirrorState
 REHEARSAL: Final = "(rehearsal)"
 REHEARSED: Final = "rehearsed: it came to where a promote cuts over"
 """The reason with which a rehearsal goes back that has met nothing."""
+MOST_BATCHES: Final = 400_000
+"""Of producers, that one promote hands over: 80 partitions of 1,000 producers each. They are stored under the write
+pause, some 3 MB of text: to encode and to compress them takes the event loop some 20 to 40 ms each."""
 WAIT_S = 0.1
 LOOK_AGAIN_S = 0.003  # under the write pause, where milliseconds count
 
@@ -158,15 +161,33 @@ def _trouble(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
     if for_groups := of_groups.trouble(snapshot):
         return for_groups
     if snapshot.paused_at is None:
-        down = snapshot.unreachable_since
-        if down is not None and snapshot.now - down >= limits.source_timeout_s:
-            return f"the {snapshot.origin} was not reachable for {limits.source_timeout_s:g} s: {snapshot.source_error}"
-        return ""
+        return _too_many_batches(snapshot) or _unreachable(snapshot, limits)
     if broken := _bypass(snapshot) or _unlike(snapshot):
         return broken
     if snapshot.now - snapshot.paused_at >= limits.pause_timeout_s:
         return f"not done {limits.pause_timeout_s:g} s after the write pause: {_waiting_for(snapshot, limits)}"
     return ""
+
+
+def _unreachable(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
+    down = snapshot.unreachable_since
+    if down is not None and snapshot.now - down >= limits.source_timeout_s:
+        return f"the {snapshot.origin} was not reachable for {limits.source_timeout_s:g} s: {snapshot.source_error}"
+    return ""
+
+
+def _too_many_batches(snapshot: PromoteSnapshot) -> str:
+    """Why the producers' last batches are too many to be stored under the write pause, '' when they are not."""
+    batches = sum(topic.batches for topic in snapshot.topics)
+    if batches <= MOST_BATCHES:
+        return ""
+    largest = max(snapshot.topics, key=lambda topic: topic.batches)
+    return (
+        f"the last batches of producers that go along with the cutover are up to {batches:,}, and at most "
+        f"{MOST_BATCHES:,} do (five for each producer and partition; {largest.topic} has {largest.batches:,}): promote "
+        "fewer topics together, or have fewer producers write each partition; one that is silent for 15 minutes does "
+        "not count any more"
+    )
 
 
 def _bypass(snapshot: PromoteSnapshot) -> str:

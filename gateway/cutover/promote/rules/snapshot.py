@@ -151,6 +151,7 @@ class TopicSnapshot:
     absent: tuple[int, ...] = ()
     cold: tuple[int, ...] = ()
     partitions: int | None = None
+    batches: int = 0
     stopped: bool = False
     handed: CopyEnds | None = None
     copy: CopyReading | None = None

@@ -6,12 +6,12 @@ swap is atomic for every handler. Where a topic's writes go now is asked of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.cutover.write_pause.rules.write_pause import WritePause, WritePhase
 from gateway.state.ack import Ack
-from gateway.state.records import ProducerEntry
+from gateway.state.producer_entries import ProducerEntry
 
 __all__ = ["Ack", "Routing", "RoutingTable", "TopicRoute", "WritePhase", "moved_with", "routing_of"]
 
@@ -38,7 +38,7 @@ class TopicRoute:
     pause: WritePause
     ack: Ack = Ack.SOURCE
     readable: bool = True
-    producers: tuple[tuple[ProducerEntry, ...], ...] = ()
+    producers: tuple[Sequence[ProducerEntry], ...] = ()
     failback_epoch: int = 0
     counted: bool = False
     goes_on: bool = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -12,8 +12,9 @@ from gateway.kafka.rules.topic_ids import topic_id_bytes
 from gateway.state import link_config
 from gateway.state.failback_records import FailbackEpochRecord
 from gateway.state.per_partition import WrongLength, of_each_or_none
+from gateway.state.producer_entries import ProducerEntry
 from gateway.state.promote_sets import groups_of
-from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
+from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
 
 _NO_FLAGS: Final = (True, False, False)  # it may be read; nothing of it is repeated
 
@@ -202,7 +203,7 @@ def _unmirrored(kept: FailbackEpochRecord, pause: WritePause) -> _Built:
 
 
 def _route(mirror: MirrorRecord, link: LinkRecord, pause: WritePause, readable: bool, retried: bool) -> TopicRoute:
-    producers: tuple[tuple[ProducerEntry, ...], ...] = ()
+    producers: tuple[Sequence[ProducerEntry], ...] = ()
     if retried:
         with suppress(WrongLength):  # its writes wait
             producers = of_each_or_none(mirror, mirror.cutover.producers, "producers")

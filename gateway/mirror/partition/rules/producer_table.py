@@ -8,27 +8,37 @@ a broker would, instead of being appended again. Like a broker it keeps five bat
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, overload
 
-from gateway.state.records import ProducerEntry
+from gateway.state.producer_entries import ROW, PackedProducers, ProducerEntry
 
 BATCHES_PER_PRODUCER: Final = 5
 MAX_PRODUCERS: Final = 10_000
 
-_Batch = tuple[int, int, int, int]  # epoch, first sequence, last sequence, base offset
+FORGOTTEN_S: Final = 15 * 60.0
+"""Longer than clients retry: delivery.timeout.ms is 2 minutes in Java, message.timeout.ms 5 in librdkafka."""
+
+_MARK_S: Final = 30.0
+_KEPT_BYTES: Final = (BATCHES_PER_PRODUCER - 1) * ROW.size
+_EPOCH: Final = slice(-ROW.size + 8, -ROW.size + 10)  # of the last row
+_OFFSET: Final = Struct(">q")  # the end of a row
 
 _HEADER_BYTES: Final = 61
 _LAST_OFFSET_DELTA: Final = Struct(">i")  # at byte 23 of a v2 batch
 _PRODUCER: Final = Struct(">qhi")  # at byte 43: producer id, epoch, base sequence
 
 
+Known = PackedProducers | Mapping[int, tuple[ProducerEntry, ...]]
+"""Batches by producer id."""
+
+
 class CarriedTable(NamedTuple):
     """A producer table on its way to where the partition runs next.
 
-    `read_to`: source offset up to which every batch was looked at that a table has to know of. `entries`: by offset,
-    lowest first; some may be at or above `read_to`.
+    `read_to`: source offset up to which every batch was looked at that a table has to know of. `entries`: some may be
+    at or above `read_to`.
     """
 
     read_to: int
@@ -36,14 +46,17 @@ class CarriedTable(NamedTuple):
 
 
 class ProducerTable:
-    """Bounded: the producer that has been silent longest is forgotten first."""
+    """Bounded: the producer that has been silent longest is forgotten first, at the latest `FORGOTTEN_S` after its last
+    batch was read. That is counted from when it was read here, never by the batch's own timestamp, which may be any
+    time: no earlier than its broker appended it, so nothing is forgotten that a client may still retry."""
 
-    __slots__ = ("_batches", "_max_producers", "_next_offset")
+    __slots__ = ("_batches", "_marks", "_max_producers", "_next_offset")
 
     def __init__(self, max_producers: int = MAX_PRODUCERS) -> None:
-        self._batches: dict[int, deque[_Batch]] = {}  # in order of last use
+        self._batches: dict[int, bytes] = {}  # each one's last batches, rows of `ROW`; in order of last use
         self._max_producers = max_producers
         self._next_offset = 0
+        self._marks: deque[tuple[float, int]] = deque()  # (when, everything below this offset had been read by then)
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -53,34 +66,71 @@ class ProducerTable:
         if base_offset < self._next_offset:
             return
         self._next_offset = base_offset + 1
+        # Sequences wrap from 2^31-1 to 0.
+        row = ROW.pack(
+            producer_id, epoch, first_sequence, (first_sequence + last_offset_delta) & 0x7FFFFFFF, base_offset
+        )
         batches = self._batches.pop(producer_id, None)
-        if batches is None or batches[-1][0] != epoch:
-            batches = deque(maxlen=BATCHES_PER_PRODUCER)
+        if batches is None or batches[_EPOCH] != row[_EPOCH]:
+            batches = b""
             if len(self._batches) >= self._max_producers:
                 del self._batches[next(iter(self._batches))]
-        # Sequences wrap from 2^31-1 to 0.
-        batches.append((epoch, first_sequence, (first_sequence + last_offset_delta) & 0x7FFFFFFF, base_offset))
-        self._batches[producer_id] = batches
+        self._batches[producer_id] = batches[-_KEPT_BYTES:] + row
+
+    def age(self, now: float) -> None:
+        """Forget who has been silent for long. `now`: monotonic seconds; cheap, and to be called now and then."""
+        marks = self._marks
+        if not marks or now - marks[-1][0] >= _MARK_S:
+            marks.append((now, self._next_offset))
+        forgotten = 0
+        while marks and now - marks[0][0] >= FORGOTTEN_S:
+            forgotten = marks.popleft()[1]
+        while forgotten and self._batches:
+            silent = next(iter(self._batches))
+            if _OFFSET.unpack(self._batches[silent][-_OFFSET.size :])[0] >= forgotten:
+                break
+            del self._batches[silent]
 
     def carry_over(self, entries: Iterable[ProducerEntry]) -> None:
-        """Begin with what another mirror of the partition knew, by offset, lowest first."""
-        for entry in entries:
+        """Begin with what another mirror of the partition knew."""
+        for entry in sorted(entries, key=lambda entry: entry.base_offset):
             delta = offset_behind(entry) - 1 - entry.base_offset
             self.saw(entry.producer_id, entry.epoch, entry.first_sequence, delta, entry.base_offset)
 
+    def packed(self) -> PackedProducers:
+        """All batches known; those of a producer together, who wrote last comes last."""
+        return PackedProducers(b"".join(self._batches.values()))
+
     def entries(self) -> tuple[ProducerEntry, ...]:
-        """All batches known, by offset, lowest first."""
-        found = [
-            ProducerEntry(producer_id, epoch, first, last, offset)
-            for producer_id, batches in self._batches.items()
-            for epoch, first, last, offset in batches
-        ]
-        return tuple(sorted(found, key=lambda entry: entry.base_offset))
+        """All batches known, by offset, lowest first: an object for each."""
+        return tuple(sorted(self.packed(), key=lambda entry: entry.base_offset))
 
 
 def offset_behind(entry: ProducerEntry) -> int:
     """Of a batch that stands at its offset of the log that it was read from: the offset after it."""
     return entry.base_offset + ((entry.last_sequence - entry.first_sequence) & 0x7FFFFFFF) + 1
+
+
+class OffsetsBehind(Sequence[int]):
+    """Of each of some batches the offset after it; worked out for those that are looked at."""
+
+    __slots__ = ("_batches",)
+
+    def __init__(self, batches: Sequence[ProducerEntry]) -> None:
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[int]:
+        return map(offset_behind, self._batches)
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[int]: ...
+    def __getitem__(self, at: int | slice) -> int | Sequence[int]:
+        return tuple(self)[at]
 
 
 def by_producer(entries: Iterable[ProducerEntry]) -> Mapping[int, tuple[ProducerEntry, ...]]:
@@ -91,7 +141,7 @@ def by_producer(entries: Iterable[ProducerEntry]) -> Mapping[int, tuple[Producer
     return found
 
 
-def retry_of(entries: Mapping[int, tuple[ProducerEntry, ...]], batch: bytes | bytearray | memoryview) -> int | None:
+def retry_of(entries: Known, batch: bytes | bytearray | memoryview) -> int | None:
     """The offset a batch got on the source, if it repeats one of `entries`; None if it is to be appended.
 
     The broker's own rule (ProducerStateEntry.findDuplicateBatch): same producer id, epoch, first and last
@@ -99,7 +149,7 @@ def retry_of(entries: Mapping[int, tuple[ProducerEntry, ...]], batch: bytes | by
     to the target to judge.
 
     Args:
-        entries: what was handed over for the partition at the cutover, `by_producer`.
+        entries: what was handed over for the partition at the cutover.
         batch: one record batch as a producer sends it.
     """
     if len(batch) < _HEADER_BYTES:

@@ -150,6 +150,7 @@ class SourceSide:
         self.end = max(self.end, high_watermark) if self.follower else high_watermark
         self.start = max(self.start, log_start)
         self.stable = high_watermark if stable < 0 else stable
+        self.cursor.producers.age(now)
         if records:
             self._empty = 0
             self._known_again()

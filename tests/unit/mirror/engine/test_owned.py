@@ -95,7 +95,7 @@ async def test_a_table_with_a_gap_is_not_handed_over() -> None:
     whole.start(0, 0)
     begun.start(50_000, 0)  # nothing below it has been read
     for index, cursor in enumerate((whole, begun)):
-        engine._link.topics["t"].runners[index] = SimpleNamespace(cursor=cursor)
+        engine._link.topics["t"].runners[index] = SimpleNamespace(cursor=cursor, producers=cursor.producers.packed)
     assert await engine.release(frozenset((A, B, C))) == {A: CarriedTable(0, ())}
 
 

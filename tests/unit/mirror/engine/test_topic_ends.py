@@ -67,17 +67,17 @@ def test_the_answer_is_whole_or_none(topic: TopicMirror) -> None:
         read(runner)
         appended(runner)
     assert whole(topic.ends()) == CopyEnds((10, 10), (10, 10), ((ENTRY,), (ENTRY,)))
-    assert topic.running_partitions() == ((10, 10), (), ())
+    assert topic.running_partitions()[:3] == ((10, 10), (), ())
 
     topic.drop(1)  # released: another gateway has it now
     assert whole(topic.ends()) is None
-    assert topic.running_partitions() == ((10, -1), (1,), ())
+    assert topic.running_partitions()[:3] == ((10, -1), (1,), ())
 
 
 def test_what_has_just_begun_does_not_know_where_it_is(topic: TopicMirror) -> None:
     begun(topic, 0)
     topic.add(1).begin()  # no log was read yet
-    assert topic.running_partitions() == ((0, -1), (), (1,))
+    assert topic.running_partitions()[:3] == ((0, -1), (), (1,))
     assert topic.ends()[1] is None
 
 
@@ -85,7 +85,7 @@ def test_what_was_not_read_far_enough_back_does_not_know_its_producers(topic: To
     first, second = begun(topic, 0), begun(topic, 1, position=10)
     read(first)
     appended(first)
-    assert topic.running_partitions() == ((10, 10), (), (1,))
+    assert topic.running_partitions()[:3] == ((10, 10), (), (1,))
     assert whole(topic.ends()) is None
     second.cursor.nothing_below()
     assert whole(topic.ends()) == CopyEnds((10, 10), (10, 10), ((ENTRY,), ()))

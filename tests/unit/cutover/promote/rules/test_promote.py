@@ -123,7 +123,9 @@ def test_the_model_bites_when_what_is_not_here_is_taken_for_an_answer(
     monkeypatch.setattr(promote, "_is_read", lambda topic: True)  # else the copy's end gives it away
     known = World._running_partitions
     monkeypatch.setattr(
-        World, "_running_partitions", lambda self: known(self)._replace(mirrored=(self.at,), **{forgotten: ()})
+        World,
+        "_running_partitions",
+        lambda self: RunningPartitions(**{**known(self)._asdict(), "mirrored": (self.at,), forgotten: ()}),
     )
     with pytest.raises(Violation, match="the record of the cutover says"):
         search(World(1, 1, 1))

@@ -1,6 +1,7 @@
 """What the table remembers; `tests/unit/mirror/partition/rules/test_producer_retry.py` shows what it is asked."""
 
-from gateway.mirror.partition.rules.producer_table import ProducerTable
+from gateway.mirror.partition.rules.producer_table import FORGOTTEN_S, ProducerTable
+from gateway.state.producer_entries import PackedProducers
 from gateway.state.records import ProducerEntry
 
 PID = 2**49
@@ -48,10 +49,51 @@ def test_the_longest_silent_producer_is_forgotten_first() -> None:
 def test_what_is_carried_over_goes_on_as_if_it_had_been_seen_here() -> None:
     before, after = ProducerTable(), ProducerTable()
     for number in range(7):
-        before.saw(PID + number % 2, 0, 2**31 - 30 + number * 10, 9, 100 + number * 10)
+        before.saw(PID + number % 2, 0, (2**31 - 30 + number * 10) & 0x7FFFFFFF, 9, 100 + number * 10)
     after.carry_over(before.entries())
     assert after.entries() == before.entries()
     for table in (before, after):
         table.saw(PID, 0, 500, 9, 160)  # read once more, from below the position
         table.saw(PID, 0, 510, 9, 170)
     assert after.entries() == before.entries()
+
+
+def test_a_producer_is_forgotten_when_nothing_was_read_of_it_for_so_long() -> None:
+    """By when it was read here: the timestamps of its batches may be of any time."""
+    table, now = ProducerTable(), 1000.0
+    table.age(now)
+    table.saw(PID, 0, 0, 0, 0)
+    table.saw(PID + 1, 0, 0, 0, 1)
+    while now < 1000.0 + FORGOTTEN_S - 30:
+        now += 10.0
+        table.age(now)
+    table.saw(PID + 1, 0, 1, 0, 2)
+    assert len(table) == 2
+    for _ in range(10):
+        now += 10.0
+        table.age(now)
+    assert list(table.packed().producers()) == [PID + 1]
+    table.age(now + 2 * FORGOTTEN_S)
+    assert len(table) == 0
+
+
+def test_nothing_is_forgotten_of_what_has_just_been_read() -> None:
+    """A mirror that has caught up over an hour of batches in a second was not told when they were appended."""
+    table = ProducerTable()
+    for number in range(1000):
+        table.saw(PID + number, 0, 0, 0, number)
+        table.age(50.0 + number / 1000)
+    table.age(50.0 + FORGOTTEN_S - 1.0)
+    assert len(table) == 1000
+
+
+def test_many_batches_are_one_object_until_one_is_asked_for() -> None:
+    table = ProducerTable()
+    for number in range(20_000):
+        table.saw(PID + number % 4000, 0, number // 4000, 0, number)
+    text = table.packed().text
+    read = PackedProducers.read(text)
+    assert len(text) < 5 * len(table) * 26
+    assert [entry.base_offset for entry in read.get(PID + 7)] == [7, 4007, 8007, 12007, 16007]
+    assert read.get(PID + 4000) == ()
+    assert read == table.packed()

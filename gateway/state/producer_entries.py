@@ -1,0 +1,131 @@
+"""The last batches of a partition's producers, as they are handed over with a cutover: packed, however many there are.
+
+A partition may have ten thousand producers of five batches each, and a topic hundreds of partitions. So they are bytes:
+26 for a batch, in the order in which they are given, and compressed as text where a record holds them. Neither a copy
+of the tables nor a record that is read has an object per batch; a producer is looked up when it sends something.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final, overload
+
+import cramjam
+
+ROW: Final = Struct(">qhiiq")
+"""A batch: producer id, epoch, first and last sequence, base offset."""
+_PRODUCER: Final = Struct(">q18x")
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerEntry:
+    """One batch that a producer of the gateway wrote to the source, as the mirror saw it."""
+
+    producer_id: int
+    epoch: int
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+
+
+class PackedProducers(Sequence[ProducerEntry]):
+    """The batches of one partition. Equal to any sequence of the same entries in the same order."""
+
+    __slots__ = ("_index", "_rows", "_text")
+    __hash__ = None  # type: ignore[assignment]  # equal to lists, too
+
+    def __init__(self, rows: bytes | None = b"", text: str = "") -> None:
+        """Either `rows`, whole ones, or None and the `text` of some."""
+        self._rows = rows
+        self._text = text
+        self._index: dict[int, list[int]] | None = None
+
+    @classmethod
+    def of(cls, entries: Iterable[ProducerEntry]) -> PackedProducers:
+        """These entries; the same object where they are packed already."""
+        if isinstance(entries, PackedProducers):
+            return entries
+        rows = (ROW.pack(e.producer_id, e.epoch, e.first_sequence, e.last_sequence, e.base_offset) for e in entries)
+        return cls(b"".join(rows))
+
+    @classmethod
+    def read(cls, text: str) -> PackedProducers:
+        """What `text` has told. That is unpacked when it is asked for. Raises ValueError: it is no such text."""
+        if not text:
+            return cls()
+        try:
+            base64.b64decode(text[-4:], validate=True)
+        except binascii.Error as exc:
+            raise ValueError(f"no batches of producers: {exc}") from None
+        return cls(None, text)
+
+    @property
+    def rows(self) -> bytes:
+        """One after the other, each a ROW. Raises ValueError: the text is broken."""
+        if self._rows is None:
+            try:
+                self._rows = bytes(cramjam.zstd.decompress(base64.b64decode(self._text)))
+            except (binascii.Error, cramjam.DecompressionError) as exc:
+                raise ValueError(f"no batches of producers: {exc}") from None
+        return self._rows
+
+    @property
+    def text(self) -> str:
+        """For a record: compressed, in base64. Worked out once; some milliseconds for ten thousand producers."""
+        if not self._text and self._rows:
+            self._text = base64.b64encode(bytes(cramjam.zstd.compress(self._rows, 1))).decode()
+        return self._text
+
+    def producers(self) -> dict[int, list[int]]:
+        """Producer id -> where its batches stand among these, in order, by the producer that came first."""
+        if self._index is None:
+            index: dict[int, list[int]] = {}
+            for at, (producer_id,) in enumerate(_PRODUCER.iter_unpack(self.rows)):
+                index.setdefault(producer_id, []).append(at)
+            self._index = index
+        return self._index
+
+    def get(self, producer_id: int, default: tuple[ProducerEntry, ...] = (), /) -> tuple[ProducerEntry, ...]:
+        """A producer's batches, in order; `default` when it is not known."""
+        rows, found = self.rows, self.producers().get(producer_id)
+        return default if found is None else tuple(ProducerEntry(*ROW.unpack_from(rows, at * ROW.size)) for at in found)
+
+    def __len__(self) -> int:
+        return len(self.rows) // ROW.size
+
+    def __bool__(self) -> bool:
+        return bool(self._rows if self._rows is not None else self._text)
+
+    def __iter__(self) -> Iterator[ProducerEntry]:
+        return (ProducerEntry(*row) for row in ROW.iter_unpack(self.rows))
+
+    @overload
+    def __getitem__(self, at: int) -> ProducerEntry: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[ProducerEntry]: ...
+    def __getitem__(self, at: int | slice) -> ProducerEntry | Sequence[ProducerEntry]:
+        if isinstance(at, slice):
+            return tuple(self)[at]
+        return ProducerEntry(*ROW.unpack_from(self.rows, range(len(self))[at] * ROW.size))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, PackedProducers):
+            return (bool(self._text) and self._text == other._text) or self.rows == other.rows
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(_same, self, other))
+
+    def __repr__(self) -> str:
+        return f"PackedProducers.of({list(self)!r})" if len(self) < _SHOWN else f"PackedProducers({len(self)} batches)"
+
+
+def _same(one: ProducerEntry, other: object) -> bool:
+    return one == other
+
+
+__all__ = ["ROW", "PackedProducers", "ProducerEntry"]
