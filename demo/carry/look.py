@@ -21,6 +21,7 @@ from demo.carry.avro import Schema
 from demo.carry.brokers import administer, asked
 from demo.carry.registry import Subjects
 from demo.carry.rights import GATEWAY
+from demo.carry.settings import AUDIT_GROUP
 from demo.checker import TopicLog
 from demo.errors import DemoError
 from gateway.kafka.access.quotas import describe_quotas
@@ -77,13 +78,20 @@ def quotas_of(bootstrap: str, access: Access) -> dict[str, float]:
 
 
 def is_throttled(bootstrap: str, login: Mapping[str, str], topic: str) -> bool:
-    """Whether a reader is slowed down, which is what a quota is for. It joins no group and commits nothing."""
+    """Whether a reader is slowed down, which is what a quota is for. It joins no group and commits nothing.
+
+    Only with a record does it count: a reader that is held back at its group's gate gets empty answers, and these take
+    something of its quota, too.
+
+    Raises:
+        DemoError: it may not read, or no record came.
+    """
     events: list[ThrottleEvent] = []
     properties = {
         "bootstrap.servers": bootstrap,
         **login,
         "client.id": login["sasl.username"],
-        "group.id": "audit",
+        "group.id": AUDIT_GROUP,
         "enable.auto.commit": False,
         "log_level": 0,  # it is closed in the middle of a login, which is no news
         "throttle_cb": events.append,
@@ -91,11 +99,15 @@ def is_throttled(bootstrap: str, login: Mapping[str, str], topic: str) -> bool:
     consumer = Consumer(properties)
     consumer.assign([TopicPartition(topic, 0, 0)])
     deadline = time.monotonic() + _WAIT_S
+    has_read = False
     try:
-        while not events and time.monotonic() < deadline:
+        while not (events and has_read) and time.monotonic() < deadline:
             message = consumer.poll(0.2)
             if message is not None and message.error() is not None:
                 raise DemoError(f"{login['sasl.username']} cannot read {topic} on {bootstrap}: {message.error()}")
+            has_read = has_read or message is not None
+        if not has_read:
+            raise DemoError(f"{login['sasl.username']} got no record of {topic} on {bootstrap} in {_WAIT_S:g} s")
         return bool(events)
     finally:
         consumer.close()

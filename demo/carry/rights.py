@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from demo.carry.settings import GROUP, SHARE_GROUP, TOPIC
+from demo.carry.settings import AUDIT_GROUP, GROUP, SHARE_GROUP, TOPIC
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
 
 ADMIN: Final = "admin"
@@ -76,7 +76,7 @@ OF_CLIENTS: Final = (
     *(Right(who, kind, name, _READ) for who in PACKING for kind, name in ((_TOPIC, TOPIC), (_GROUP, SHARE_GROUP))),
     Right(AUDITOR, _TOPIC, TOPIC[:2], _READ, prefixed=True),
     Right(AUDITOR, _TOPIC, TOPIC, _WRITE, denied=True),
-    Right(AUDITOR, _GROUP, "audit", _READ, prefixed=True),
+    Right(AUDITOR, _GROUP, AUDIT_GROUP, _READ, prefixed=True),
     Right("trainee", _TOPIC, TOPIC, AclOperation.DELETE, denied=True),
 )
 """On the source, before the migration."""
@@ -87,7 +87,7 @@ GIVEN: Final = Right(AUDITOR, _TOPIC, TOPIC, _DESCRIBE_CONFIGS)
 
 OF_THE_LINK: Final = (
     *(Right(GATEWAY, _TOPIC, TOPIC, operation) for operation in (_READ, _WRITE, _DESCRIBE_CONFIGS)),
-    *(Right(GATEWAY, _GROUP, group, _DESCRIBE) for group in (GROUP, SHARE_GROUP)),
+    *(Right(GATEWAY, _GROUP, group, _DESCRIBE) for group in (GROUP, SHARE_GROUP, AUDIT_GROUP)),
     *(Right(GATEWAY, _CLUSTER, _CLUSTER_NAME, operation) for operation in (_DESCRIBE, _DESCRIBE_CONFIGS)),
 )
 """On the source. It writes there for clients, until the promote."""

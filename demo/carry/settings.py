@@ -11,6 +11,9 @@ from demo.settings import ROOT
 TOPIC: Final = "orders"
 GROUP: Final = "billing"
 SHARE_GROUP: Final = "packing"
+AUDIT_GROUP: Final = "audit"
+"""Of a reader that assigns partitions itself and commits nothing. It is let in once the source says that it has nothing
+of the group, so the link needs DESCRIBE on it there."""
 LINK: Final = "old"
 
 STATES_S: Final = 90.0  # until what a command asked for shows
