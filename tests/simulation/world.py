@@ -266,6 +266,12 @@ class World:
         """See `events.Stage`."""
         self.at_rest.configured(topic, changes)
 
+    def state_lost(self, end: int) -> None:
+        """See `events.Stage`."""
+        for judge in (self.judge, *(branch.judge for branch in self.branches.values())):
+            if judge.state.target is self.target:
+                judge.state_lost(end)
+
     def producers(self) -> list[str]:
         """See `events.Stage`."""
         return [producer.name for producer in self.writers]

@@ -20,6 +20,7 @@ from tests.simulation.clients import GroupMember, Producer
 from tests.simulation.clients.client import addresses
 from tests.simulation.clients.sender import Sender
 from tests.simulation.faults.faults import started
+from tests.simulation.faults.ground_events import GroundEvents
 from tests.simulation.faults.late_ends import LateEnds
 from tests.simulation.faults.late_identities import LateIdentities
 from tests.simulation.faults.network_events import NetworkEvents, woken
@@ -64,6 +65,7 @@ class Events:
             **NetworkEvents(stage).table,
             **LateEnds(stage).table,
             **LateIdentities(stage).table,
+            **GroundEvents(stage).table,
             EventKind.GROUP_ASKS: self._group_asks,
             EventKind.PRODUCER_EARLY: self._producer_early,
             EventKind.FAILOVER_ASKED: self._failover_asked,

@@ -44,6 +44,9 @@ class Stage(Scene, Protocol):
     def configured(self, topic: str, changes: Mapping[str, str]) -> None:
         """The owner of a topic has changed its configs, where it is written."""
 
+    def state_lost(self, end: int) -> None:
+        """The target's state topic has lost what was behind this offset: other records come there."""
+
     def producers(self) -> list[str]:
         """Names of the producers' nodes."""
 

@@ -279,6 +279,11 @@ class Judge:
         with self._at_once():
             return list(self._pairs(mirror))
 
+    def state_lost(self, end: int) -> None:
+        """The state topic ends there again: what comes behind it is new."""
+        self.state.position = min(self.state.position, end)
+        self._looks = [(min(until, end), ops, at) for until, ops, at in self._looks]
+
     def deleted(self, key: str, values: Iterable[bytes | None]) -> None:
         """Records are deleted where their topic is written: they may be anywhere, or nowhere."""
         self._excused.deleted(key, values)

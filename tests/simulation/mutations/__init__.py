@@ -16,6 +16,7 @@ def mutations() -> Mapping[str, Mutation]:
         as_one_faults,
         cut_off_faults,
         gateway_faults,
+        ground_faults,
         group_faults,
         joined_faults,
         mirror_faults,
@@ -38,6 +39,7 @@ def mutations() -> Mapping[str, Mutation]:
         as_one_faults.MUTATIONS,
         cut_off_faults.MUTATIONS,
         rest_faults.MUTATIONS,
+        ground_faults.MUTATIONS,
     )
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):

@@ -24,6 +24,7 @@ from tests.simulation.plan.kinds import EventKind, FaultKind, Operation
 from tests.simulation.plan.pairs import STEPS
 from tests.simulation.plan.roles import widened
 from tests.simulation.plan.run_plan import Act, Event, Fault, RunPlan
+from tests.simulation.plan.thin_ground import on_thin_ground
 from tests.simulation.plan.topics import GROUP, NEWCOMER, PLAIN, SET
 from tests.simulation.plan.wider import FURTHER_FROM
 
@@ -98,7 +99,7 @@ def _planned(seed: int) -> RunPlan:
     if AS_ONE_FROM <= seed < RANDOM_FROM:
         return as_one(seed)
     if FURTHER_FROM <= seed < RANDOM_FROM:
-        return further(_random(seed), random.Random(f"further/{seed}"))
+        return on_thin_ground(further(_random(seed), random.Random(f"further/{seed}")))
     return _random(seed) if seed >= systematic_runs() else systematic(seed)
 
 

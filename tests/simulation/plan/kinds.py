@@ -106,6 +106,8 @@ class EventKind(StrEnum):
     """Brokers of the source that do not lead the operation's topic hear of topics' creation and deletion late."""
     KILLED_OFTEN = "killed-often"
     """A gateway is killed again and again within a session of the fleet's group, also while it starts."""
+    STATE_LOST = "state-lost"
+    """The leader of the state topic dies with the last records, which it has acknowledged: nobody else has them."""
     TARGET_LOSES = "target-loses"
     """The target's leader dies with the last records, which it has acknowledged: no other replica has them."""
     SOURCE_REWRITTEN = "source-rewritten"

@@ -95,6 +95,7 @@ def test_later_seeds_have_more_in_them():
     happened = {event.kind for run in runs for event in run.events}
     assert {EventKind.COMMITTED_ELSEWHERE, EventKind.STATE_UNHEARD, EventKind.COPY_REPLACED} <= happened
     assert {EventKind.END_HELD, EventKind.END_ON_ITS_WAY, EventKind.END_PASSED_ON, EventKind.IDENTITY_LATE} <= happened
+    assert EventKind.STATE_LOST in happened
 
 
 def test_repairs_and_further_links_go_through_every_pair():
@@ -175,5 +176,6 @@ def test_every_event_of_the_random_runs_is_drawn():
         EventKind.IDENTITY_LATE,
         EventKind.ACLS_CHANGED,
         EventKind.CONFIGS_CHANGED,
+        EventKind.STATE_LOST,
     }  # of the runs from FURTHER_FROM on
     assert drawn == set(EventKind) - never
