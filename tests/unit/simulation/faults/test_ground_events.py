@@ -13,5 +13,6 @@ def test_a_promote_whose_record_is_lost_stays_one() -> None:
     outcome = simulate(
         RunPlan(1, acts=acts, events=(lost,), brief=True, notes="of a test"), lambda line: told.append(str(line))
     )
+    assert outcome.verdict is not None
     assert outcome.verdict.passed, outcome.verdict.first
     assert any("which leads the state, dies" in line for line in told)
