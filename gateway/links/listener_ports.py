@@ -34,8 +34,11 @@ class PortBook:
         peers.handlers[PORTS] = self._asked
 
     async def keep(self, ports: Mapping[int, int]) -> None:
-        """Until each of the brokers has a port in the state topic; one that has another there keeps that."""
-        while missing := {node: port for node, port in ports.items() if node not in self._store.ports}:
+        """Until each of the brokers has a port in the state topic; one that has another there keeps that.
+
+        A port that another broker has there is not asked for any more: whoever reads that gives out another one.
+        """
+        while missing := self._new(ports):
             try:
                 if self._store.leading:
                     await self._put(missing)
@@ -47,19 +50,26 @@ class PortBook:
                 await asyncio.sleep(_AGAIN_S)
             else:
                 await self._seen(missing)
-        for node, port in ports.items():
-            if self._store.ports[node].port != port:
-                _log.error("another gateway has given this broker another port; restart to use it", node_id=node)
+
+    def _new(self, ports: Mapping[int, int]) -> dict[int, int]:
+        """Those that can be stored: neither the broker nor the port is in a record."""
+        taken = {record.port for record in self._store.ports.values()}
+        return {node: port for node, port in ports.items() if node not in self._store.ports and port not in taken}
 
     async def _put(self, ports: Mapping[int, int]) -> None:
-        while new := [PortRecord(node, port) for node, port in sorted(ports.items()) if node not in self._store.ports]:
+        while new := self._new(ports):
+
+            def free(new: Mapping[int, int] = new) -> None:
+                if self._new(new) != new:
+                    raise StoreConflict("a port was given out meanwhile; try again")
+
             with suppress(StoreConflict):  # another gateway's word came first: its port stands
-                await self._store.insert(*new)
+                await self._store.insert(*(PortRecord(node, port) for node, port in sorted(new.items())), guard=free)
 
     async def _seen(self, ports: Mapping[int, int]) -> None:
         """The answer may be here before the record."""
         for _ in range(10):
-            if all(node in self._store.ports for node in ports):
+            if not self._new(ports):
                 return
             await asyncio.sleep(_AGAIN_S / 10)
 

@@ -32,6 +32,7 @@ from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
 from gateway.runtime.identity import token_book, token_identity, token_numbers
 from gateway.runtime.server_tls import renewed_context
+from gateway.state.gateway_records import PortRecord
 from gateway.state.views import StateViews
 from gateway.telemetry.numbers import ProxyNumbers
 from gateway.topics.interface import SourceTopics
@@ -70,6 +71,7 @@ class DataPlane:
         self._sources = sources
         self._store_ports = store_ports
         self._given: dict[int, int] = {}
+        self._ports_read: dict[int, PortRecord] = {}
         listener = settings.listener
         self.tokens = token_book(target, settings.tokens, host)
         self._host = host
@@ -105,6 +107,7 @@ class DataPlane:
         identities = Identities(target)
         transactions = Transactions(placements, coordinators, identities, host.monotonic, self._is_alone)
         self.expiry = IdentityExpiry(transactions, identities, leads, host.wall_ms)
+        views.subscribe(self.records_changed)
         install(
             sessions,
             gates=gates,
@@ -145,6 +148,18 @@ class DataPlane:
                 work = self.sessions.loop.create_task(_awaited(self._store_ports({node_id: port})), name="store ports")
                 self.sessions.spawn(work)
         return port
+
+    def records_changed(self) -> None:
+        """The state was read on: a port is the broker's that its record says, whoever saw which broker first."""
+        records = self._views.ports
+        if self._ports_read == records or self._settings.listener.ports:
+            return
+        self._ports_read = dict(records)
+        owners = {record.port: node for node, record in records.items()}
+        self._given = {
+            node: port for node, port in self._given.items() if node not in records and owners.get(port, node) == node
+        }
+        self.listeners.ports_changed()
 
     def names(self) -> Mapping[str, str]:
         """'bootstrap' and node ids -> host:port; of further listeners with their name and a dot in front."""

@@ -91,7 +91,7 @@ class Listeners:
         self._learn_names()
         for listener in self.every:
             await self._listen(listener, None, listener.bootstrap_port)
-        for node_id, (host, port, _rack) in self._target.view.brokers.items():
+        for node_id, (host, port, _rack) in sorted(self._target.view.brokers.items()):
             self._addresses[node_id] = (host, port)
             self._ports[node_id] = self.every[0].port_of(node_id)
             for listener in self.every:
@@ -124,11 +124,29 @@ class Listeners:
         """The target's view changed: open ports for new brokers, close those of brokers that left."""
         self._learn_names()
         brokers = self._target.view.brokers
-        for node_id, (host, port, _rack) in brokers.items():
+        for node_id, (host, port, _rack) in sorted(brokers.items()):
             self.advertised(node_id, host, port)
         for key in [key for key in self._servers if key[1] is not None and brokers and key[1] not in brokers]:
             self._servers.pop(key).close()
             _log.info("broker left the target", node_id=key[1], listener=key[0])
+
+    def ports_changed(self) -> None:
+        """The records say which port is whose: move what was opened elsewhere, before they did.
+
+        All that moves is closed first, since one broker's old port may be another one's new one. Connections that are
+        there stay with their broker.
+        """
+        moved = [node for node, port in sorted(self._ports.items()) if self.every[0].port_of(node) != port]
+        for node in moved:
+            for listener in self.every:
+                if (made := self._servers.pop((listener.name, node), None)) is not None:
+                    made.close()
+        for node in moved:
+            port = self.every[0].port_of(node)
+            _log.warning("another gateway has given this broker its port", node_id=node, port=port)
+            self._ports[node] = port
+            if node in self._addresses and not self._closing:
+                self._sessions.spawn(self._sessions.loop.create_task(self._open(node)))
 
     def _learn_names(self) -> None:
         self._sessions.own_names.learn({name: topic.topic_id for name, topic in self._target.view.topics.items()})

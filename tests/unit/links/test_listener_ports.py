@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -75,3 +76,14 @@ async def test_a_leader_that_cannot_store_it_refuses(plane):
     with pytest.raises(NetError, match="does not lead"):
         await leader.handlers[PORTS]({"ports": [[4, 9300]]})
     assert not plane.store.ports
+
+
+async def test_a_port_is_one_broker_s_whoever_saw_which_broker_first(plane):
+    """Two workers have seen two brokers in different order: each has given the same port to another one."""
+    book = PortBook(plane.store, fake_peers(), lambda: "me")
+
+    await asyncio.gather(book.keep({1: 9293, 2: 9294}), book.keep({2: 9293}), book.keep({3: 9294}))
+
+    ports = {node: record.port for node, record in plane.store.ports.items()}
+    assert len(set(ports.values())) == len(ports)
+    assert ports == {1: 9293, 2: 9294}
