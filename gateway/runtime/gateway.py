@@ -323,6 +323,7 @@ class Gateway:
             throttled_s=self._peering.engine.throttled_s(),
             stalls={} if self.loop_watch is None else dict(self.loop_watch.by_cause),
             append_throttled_s=self._peering.engine.append_throttled_s(),
+            state_losses=self._store.lineage,
         )
 
     def _document(self) -> Mapping[str, Any]:

@@ -174,6 +174,11 @@ def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
     for side, seconds in numbers.append_throttled_s.items():
         appends.add_metric([side], seconds)
     yield appends
+    losses = CounterMetricFamily(
+        "lockgate_state_topic_losses", "How often the state topic has lost records that were acknowledged."
+    )
+    losses.add_metric([], float(numbers.state_losses))
+    yield losses
     if numbers.audit_lost is not None:
         lost = CounterMetricFamily("lockgate_audit_lines_lost", "Lines of the audit trail that are not in its topic.")
         lost.add_metric([], float(numbers.audit_lost))

@@ -188,7 +188,8 @@ class FleetNumbers:
     `audit_lost`: lines of the audit trail that are not in its topic; None without a topic. `lost_lease_s`: for how long
     promotes wait for lost gateways; None while that is not known. `throttled_s`: link -> for how long brokers have held
     the fetches of this gateway back. `stalls`: cause -> turns of the event loop that were too long
-    (`transport/loop_watch.py`).
+    (`transport/loop_watch.py`). `state_losses`: how often this gateway was told that the state topic has lost records
+    that were acknowledged.
     """
 
     leads: bool
@@ -199,4 +200,5 @@ class FleetNumbers:
     lost_lease_s: float | None = None
     throttled_s: Mapping[str, float] = field(default_factory=dict)
     stalls: Mapping[str, Stalls] = field(default_factory=dict)
+    state_losses: int = 0
     append_throttled_s: Mapping[str, float] = field(default_factory=dict)

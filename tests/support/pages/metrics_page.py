@@ -222,6 +222,7 @@ def _fleet() -> FleetNumbers:
         throttled_s={"l": 0.0},
         stalls={"state": Stalls(1, 0.1, 0.1)},
         append_throttled_s={"target": 0.0},
+        state_losses=0,
     )
 
 

@@ -376,11 +376,13 @@ def test_what_brokers_hold_back_and_what_is_waited_for():
         lost_lease_s=540.0,
         throttled_s={"l": 2.5},
         append_throttled_s={"target": 3.5},
+        state_losses=2,
     )
     found = samples(metrics)
     assert found[key("lockgate_link_fetch_throttled_seconds_total", link="l")] == 2.5
     assert found[key("lockgate_append_throttled_seconds_total", side="target")] == 3.5
     assert found[key("lockgate_fleet_lost_lease_seconds")] == 540
+    assert found[key("lockgate_state_topic_losses_total")] == 2
 
 
 @pytest.mark.parametrize(("partitions", "beside"), [(_AT_ONCE, False), (_AT_ONCE + 1, True)])

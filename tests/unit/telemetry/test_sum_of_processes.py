@@ -45,7 +45,12 @@ def test_one_text_is_as_it_is() -> None:
 def metrics(*, leads: bool, lease_left_s: float, pause_s: float) -> str:
     made = Metrics()
     made.fleet = lambda: FleetNumbers(
-        leads=leads, lease_left_s=lease_left_s, mirrored=3, states={"up": 2} if leads else {}, audit_lost=None
+        leads=leads,
+        lease_left_s=lease_left_s,
+        mirrored=3,
+        states={"up": 2} if leads else {},
+        audit_lost=None,
+        state_losses=1,
     )
     made.pause_ended("l", "stopped", pause_s, {"read_ends": pause_s})
     return made.render()[0].decode()
@@ -58,6 +63,7 @@ def test_a_gateways_own_metrics_are_those_of_one_process() -> None:
     assert found["lockgate_fleet_leader[]"] == 1.0
     assert found["lockgate_write_lease_seconds[]"] == 90.0
     assert found["lockgate_mirrored_partitions[]"] == 6.0
+    assert found["lockgate_state_topic_losses_total[]"] == 1.0  # each process is told of the same loss
     assert found["lockgate_fleet_gateways[('state', 'up')]"] == 2.0
     assert next(value for key, value in found.items() if key.startswith("lockgate_build")) == 1.0
     labels = "[('link', 'l'), ('outcome', 'stopped')]"
