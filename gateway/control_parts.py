@@ -40,6 +40,7 @@ from gateway.groups.offsets import GroupOffsets, GroupTools
 from gateway.groups.promote import GroupPromotions
 from gateway.groups.reports import GroupReports
 from gateway.migration.client_errors import AsksGateways, nobody_counts
+from gateway.migration.keeps import KeepTimes
 from gateway.migration.pauses import PausesSeen
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
@@ -219,6 +220,7 @@ def topic_promoter(
         clock=clock,
         sleep=sleep,
         earliest_pause=clock() + limits.unknown_grace_s,
+        keep_ms=KeepTimes(parts.records).keep_ms,
     )
     return TopicPromoter(
         tools,

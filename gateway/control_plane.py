@@ -136,7 +136,6 @@ class ControlService:
             mirrors=self.mirrors,
             failbacks=failbacks,
             lifted=parts.lifted,
-            keeps=keeps.keep_ms,
             late_writes=topic_promoter.require_no_late_writes,
             tells=keeps.told,
             claimed=keeps.running,

@@ -40,13 +40,12 @@ class _Meant:
         return found or next((owner for beginning, owner in self._patterns if topic.startswith(beginning)), "")
 
 
-class Keeps:
-    """Of all links and migrations."""
+class KeepTimes:
+    """What links and migrations ask for, as they are now."""
 
-    def __init__(self, records: Records, migrations: Migrations) -> None:
+    def __init__(self, records: Records) -> None:
         self._records = records
         self._store = records.store
-        self._migrations = migrations
         self._files: dict[str, tuple[str, _Meant | None]] = {}
 
     def keep_ms(self, mirror: MirrorRecord) -> int:
@@ -60,23 +59,6 @@ class Keeps:
     def running(self, mirror: MirrorRecord) -> Sequence[str]:
         """Migrations that mean the topic and would promote it again by themselves, were it home."""
         return [record.name for record, _, _ in self._meaning(mirror) if record.state == "RUNNING"]
-
-    async def told(self, mirror: MirrorRecord, what: str) -> None:
-        """What became of the undo of a topic goes into the journals of its migrations."""
-        until = datetime.fromtimestamp(mirror.cutover.undo_until_ms / 1000, UTC).isoformat(timespec="seconds")
-        entry = UNDO_OPEN if what == "OPEN" else UNDO_OVER
-        for record, _, application in self._meaning(mirror):
-            noted = JournalEntry(
-                self._records.now_ms(),
-                entry,
-                application=application,
-                names=(mirror.source_topic,),
-                detail=f"until {until}" if entry == UNDO_OPEN else f"the mirror back ends: it was kept until {until}",
-            )
-            try:
-                await self._migrations.change(record, noted)
-            except (ControlError, StoreError) as exc:
-                _log.warning("migration journal not written", migration=record.name, reason=str(exc))
 
     def _meaning(self, mirror: MirrorRecord) -> Sequence[tuple[MigrationRecord, _Meant, str]]:
         """Migrations whose file means the topic, with the application that does."""
@@ -100,3 +82,28 @@ class Keeps:
                 file = None
             self._files[record.name] = (record.file, file)
         return file
+
+
+class Keeps(KeepTimes):
+    """Of all links and migrations, with their journals."""
+
+    def __init__(self, records: Records, migrations: Migrations) -> None:
+        super().__init__(records)
+        self._migrations = migrations
+
+    async def told(self, mirror: MirrorRecord, what: str) -> None:
+        """What became of the undo of a topic goes into the journals of its migrations."""
+        until = datetime.fromtimestamp(mirror.cutover.undo_until_ms / 1000, UTC).isoformat(timespec="seconds")
+        entry = UNDO_OPEN if what == "OPEN" else UNDO_OVER
+        for record, _, application in self._meaning(mirror):
+            noted = JournalEntry(
+                self._records.now_ms(),
+                entry,
+                application=application,
+                names=(mirror.source_topic,),
+                detail=f"until {until}" if entry == UNDO_OPEN else f"the mirror back ends: it was kept until {until}",
+            )
+            try:
+                await self._migrations.change(record, noted)
+            except (ControlError, StoreError) as exc:
+                _log.warning("migration journal not written", migration=record.name, reason=str(exc))

@@ -193,7 +193,7 @@ class MirrorCutover:
     the leaders of its partitions are not known to do so yet: its writes wait at every gateway, for a bounded time
     (`topics/lifted_configs.py`). `then_reverse`: the promote is the first half of a reverse; whoever leads goes on with
     the second when the topic is STOPPED. `undo`: of the mirror back that begins by itself, `undo_until_ms`: until when
-    it is kept, wall clock; 0 while there is none.
+    it is kept, wall clock, as it was asked for at the cutover, also before it begins; 0: none was asked for.
 
     Raises:
         ValueError: it does not say of both logs where they ended, partition by partition.

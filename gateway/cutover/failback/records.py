@@ -30,8 +30,8 @@ def not_begun(record: MirrorRecord, *, again: bool) -> MirrorRecord:
     record = nothing_kept(record)
     if record.cutover.undo is not Undo.OPEN:
         return record
-    undo, until_ms = (Undo.NONE, 0) if again else (Undo.REFUSED, record.cutover.undo_until_ms)
-    return replace(record, cutover=replace(record.cutover, undo=undo, undo_until_ms=until_ms))
+    undo = Undo.NONE if again else Undo.REFUSED
+    return replace(record, cutover=replace(record.cutover, undo=undo))
 
 
 def nothing_kept(record: MirrorRecord) -> MirrorRecord:

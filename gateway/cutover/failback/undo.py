@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from gateway.cutover.failback.operations import Failbacks
-from gateway.cutover.failback.rules.undo import UndoSnapshot, UndoStep, UndoStepKind, UndoViolated, next_step, until_ms
+from gateway.cutover.failback.rules.undo import UndoSnapshot, UndoStep, UndoStepKind, UndoViolated, next_step
 from gateway.cutover.failback.rules.undo_asked import why_not_undone
 from gateway.errors import BadRequest, Conflict, ControlError, NotFound, SourceUnreachable, TargetUnreachable
 from gateway.kafka.connection.errors import NetError
@@ -35,8 +35,6 @@ _UNANSWERED: Final = (SourceUnreachable, TargetUnreachable, NetError, StoreError
 _K = UndoStepKind
 _log = structlog.get_logger("lockgate.failback")
 
-Keeps = Callable[[MirrorRecord], int]
-"""For how long a mirror back of a topic is to be kept after its promote, in milliseconds; 0: not at all."""
 Tells = Callable[[MirrorRecord, str], Awaitable[None]]
 """Told of what becomes of an undo: OPEN or OVER."""
 
@@ -59,7 +57,7 @@ class _Trouble:
 
 
 class Undos:
-    """Of all links. `keeps`: asked for each topic that is STOPPED; `clock`: monotonic seconds."""
+    """Of all links. `clock`: monotonic seconds."""
 
     def __init__(
         self,
@@ -68,7 +66,6 @@ class Undos:
         mirrors: Mirrors,
         failbacks: Failbacks,
         lifted: LiftedConfigs,
-        keeps: Keeps,
         late_writes: Refuses,
         clock: Callable[[], float],
         tells: Tells = nobody_listens,
@@ -81,7 +78,6 @@ class Undos:
         self._mirrors = mirrors
         self._failbacks = failbacks
         self._lifted = lifted
-        self._keeps = keeps
         self._late_writes = late_writes
         self._clock = clock
         self._tells = tells
@@ -162,7 +158,6 @@ class Undos:
         snapshot = UndoSnapshot(
             record=record,
             now_ms=now_ms,
-            keep_ms=self._keeps(record) if stopped else 0,
             held=self._held(record) if stopped else "",
             troubled_s=0.0 if trouble is None else self._clock() - trouble.since,
         )
@@ -207,7 +202,7 @@ class Undos:
             self._waits.pop(key, None)
 
     async def _start(self, record: MirrorRecord) -> None:
-        until = until_ms(record, self._keeps(record))
+        until = record.cutover.undo_until_ms
         await self._failbacks.reverse(record.link, [record.mirror_topic], undo_until_ms=until)
         _log.info("undo is open", link=record.link, topic=record.mirror_topic, until_ms=until)
         await self._tells(self._records.mirror(record.link, record.mirror_topic), "OPEN")
@@ -250,7 +245,7 @@ class Undos:
             self._waits[key] = f"the undo waits: {text}"
             return
         _log.warning("promoted, and there is no undo", link=record.link, topic=record.mirror_topic, reason=text)
-        until = until_ms(record, self._keeps(record))
+        until = record.cutover.undo_until_ms
         await self._note(record, text, code=reason, undo=Undo.REFUSED, until=until)
 
     async def _note(

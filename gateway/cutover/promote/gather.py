@@ -66,6 +66,7 @@ class PromoteTools:
         ""
     )  # (link, mirror topics) -> ids waited for
     groups: GroupMoves | None = None  # None: topics only
+    keep_ms: Callable[[MirrorRecord], int] = lambda record: 0  # for how long a mirror back is kept; 0: none begins
 
 
 class SchemaGate(Protocol):

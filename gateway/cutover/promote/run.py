@@ -422,12 +422,14 @@ class PromoteRun:
     def _stopped(self, record: MirrorRecord, tables: tuple[PackedProducers, ...]) -> MirrorRecord:
         handed = self._handed(record)
         new = stopped(record, handed.mirrored, handed.copied, tables, self._tools.records.now_ms(), is_joined=True)
+        keep_ms = 0 if record.is_reverse else self._tools.keep_ms(record)
+        until_ms = new.cutover.at_ms + keep_ms if keep_ms else 0
         restore, missing = self._memory.restore_of(record.mirror_topic), self._memory.config_error
         restored = record.restore_configs if restore is None else dict(restore)
         return replace(
             new,
             restore_configs=restored,
-            cutover=replace(new.cutover, unstamped=stamps_itself(restored)),
+            cutover=replace(new.cutover, unstamped=stamps_itself(restored), undo_until_ms=until_ms),
             error_message=f"{_CONFIGS_MAY_BE_MISSING}: {missing}" if missing else new.error_message,
         )
 

@@ -70,7 +70,7 @@ def standing(plan: ApplicationPlan, world: World) -> UndoStanding | None:
         return None
     back = [one for one in promoted if one.reverse and one.undo in (Undo.OPEN, Undo.NONE)]
     opened = [one for one in back if one.state is not MirrorState.FAILED]
-    ends = [one.undo_until_ms for one in opened if one.undo_until_ms]
+    ends = [one.undo_until_ms for one in opened if one.undo is Undo.OPEN and one.undo_until_ms]
     lags = [one.lag for one in opened]
     return UndoStanding(
         promoted=len(promoted),

@@ -3,7 +3,8 @@
 Theory of operation
 -------------------
 While the source follows the target, a promote can be taken back: by a failback promote, as people ask for one. So after
-a promote that has cut over, where `failback.keep.ms` or a migration file asks for it::
+a promote that has cut over, where `failback.keep.ms` or a migration file asked for it at the cutover: until when is
+stored with that, so that what is asked for later is for later promotes::
 
     STOPPED                 --START--> PENDING_SYNCHRONIZE, undo open, until when                          persisted
                                        the reverse of `failback.py`, which ends in ACTIVE, REVERSE
@@ -62,19 +63,13 @@ class UndoViolated(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoSnapshot:
-    """One mirror topic now. `now_ms`: wall clock. `keep_ms`: for how long a mirror back is to be kept;
-    0: none is wanted. `held`: why none may begin now. `troubled_s`: for how long the step that is due has failed."""
+    """One mirror topic now. `now_ms`: wall clock. `held`: why no mirror back may begin now. `troubled_s`: for how long
+    the step that is due has failed."""
 
     record: MirrorRecord
     now_ms: int
-    keep_ms: int = 0
     held: str = ""
     troubled_s: float = 0.0
-
-
-def until_ms(record: MirrorRecord, keep_ms: int) -> int:
-    """When the time of an undo ends that begins by itself."""
-    return record.cutover.undo_until_ms or record.cutover.at_ms + keep_ms
 
 
 def next_step(snapshot: UndoSnapshot) -> UndoStep:
@@ -114,7 +109,7 @@ def _stopped(snapshot: UndoSnapshot) -> UndoStep:
     promoted = bool(cutover.stopped_at) and not cutover.not_mirrored
     if cutover.undo is not Undo.NONE or not promoted or cutover.then_reverse is not ThenReverse.NO:
         return UndoStep(_K.DONE)
-    if not snapshot.keep_ms or snapshot.now_ms >= until_ms(record, snapshot.keep_ms):
+    if snapshot.now_ms >= cutover.undo_until_ms:  # 0: none was asked for when it was promoted
         return UndoStep(_K.DONE)
     return UndoStep(_K.WAIT, snapshot.held) if snapshot.held else UndoStep(_K.START)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gateway.cutover.failback.rules.undo import PATIENCE_S
 from gateway.errors import Conflict
+from gateway.state.link_config import duration_ms
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, Undo
 from tests.support.control.control_plane import Plane
 from tests.support.control.mirror_records import changed
@@ -33,6 +35,8 @@ async def promoted(plane: Plane, keep: str = "60s", **more: Any) -> MirrorRecord
         cluster.existing["orders"].ranges = [(0, 7), (0, 8), (0, 9)]
     await plane.parts.engine.stop_mirror(*KEY)
     stopped = {"stopped_at": (7, 8, 9), "restore_configs": {}, "readable": True, "cutover_ms": plane.now_ms, **more}
+    keep_ms = duration_ms(keep)
+    stopped = {"undo_until_ms": plane.now_ms + keep_ms if keep_ms else 0} | stopped
     await plane.by_hand(changed(record, state=S.STOPPED, **stopped))
     return plane.store.mirrors[KEY]
 
@@ -78,6 +82,14 @@ async def test_it_begins_is_kept_and_ends(plane: Plane) -> None:
 async def test_none_begins_that_is_not_asked_for_or_is_over(plane: Plane, keep: str) -> None:
     record = await promoted(plane, keep)
     plane.now_ms += 1_000
+    await plane.service.undos.look()
+    assert now(plane) == record
+
+
+async def test_what_is_asked_for_later_is_for_later_promotes(plane: Plane) -> None:
+    record = await promoted(plane, "0")
+    link = plane.store.links["l"]
+    await plane.store.replace(link, replace(link, configs={"failback.keep.ms": str(KEEP_MS)}))
     await plane.service.undos.look()
     assert now(plane) == record
 

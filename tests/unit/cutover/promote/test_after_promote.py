@@ -64,6 +64,15 @@ async def test_configs_that_cannot_be_restored_now_are_later(scene: TopicScene) 
     assert not scene.record.restore_configs
 
 
+@pytest.mark.parametrize("keep_ms", [0, 60_000])
+async def test_until_when_it_may_be_undone_is_stored_with_the_cutover(scene: TopicScene, keep_ms: int) -> None:
+    """As the link says then: what it says later is for later promotes."""
+    link = scene.plane.store.links["l"]
+    await scene.plane.store.replace(link, replace(link, configs={"failback.keep.ms": str(keep_ms)}))
+    (record,) = await scene.promote()
+    assert record.cutover.undo_until_ms == (record.cutover.at_ms + keep_ms if keep_ms else 0)
+
+
 class Clock:
     """Monotonic seconds, moved by hand."""
 

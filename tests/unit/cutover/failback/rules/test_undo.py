@@ -43,8 +43,7 @@ def record(
         stopped_at=(7,),
         stopped_copy_at=(7,),
         undo=undo,
-        undo_until_ms=END if undo else 0,
-        **more.pop("cutover", {}),
+        **({"undo_until_ms": END} | more.pop("cutover", {})),
     )
     direction = MirrorDirection.REVERSE if reverse else MirrorDirection.FORWARD
     return MirrorRecord(
@@ -60,8 +59,8 @@ def record(
     )
 
 
-def step(one: MirrorRecord, now_ms: int = AT + 1, *, keep_ms: int = KEEP, **more: Any) -> UndoStepKind:
-    return next_step(UndoSnapshot(record=one, now_ms=now_ms, keep_ms=keep_ms, **more)).kind
+def step(one: MirrorRecord, now_ms: int = AT + 1, **more: Any) -> UndoStepKind:
+    return next_step(UndoSnapshot(record=one, now_ms=now_ms, **more)).kind
 
 
 def test_a_promote_is_followed_by_a_mirror_back() -> None:
@@ -71,7 +70,7 @@ def test_a_promote_is_followed_by_a_mirror_back() -> None:
 @pytest.mark.parametrize(
     ("one", "more"),
     [
-        (record(), {"keep_ms": 0}),
+        (record(cutover={"undo_until_ms": 0}), {}),
         (record(), {"now_ms": END}),
         (record(cutover={"not_mirrored": (0,)}), {}),
         (record(cutover={"then_reverse": ThenReverse.START}), {}),
@@ -102,15 +101,15 @@ def test_what_is_left_alone(one: MirrorRecord, more: dict[str, int]) -> None:
 
 
 def test_it_is_held_back_for_a_reason() -> None:
-    found = next_step(UndoSnapshot(record=record(), now_ms=AT, keep_ms=KEEP, held="its link is paused"))
+    found = next_step(UndoSnapshot(record=record(), now_ms=AT, held="its link is paused"))
     assert found == UndoStep(K.WAIT, "its link is paused")
 
 
 @pytest.mark.parametrize("state", [S.ACTIVE, S.PAUSED, S.FAILED, S.SOURCE_UNAVAILABLE, *ON_ITS_WAY])
 def test_it_is_kept_until_its_time_is_over(state: MirrorState) -> None:
     one = record(state, Undo.OPEN, reverse=state is not S.PENDING_SYNCHRONIZE)
-    assert step(one, END - 1, keep_ms=0) is K.DONE
-    assert step(one, END, keep_ms=0) is K.MARK
+    assert step(one, END - 1) is K.DONE
+    assert step(one, END) is K.MARK
 
 
 def test_who_goes_home_at_its_end_does_so() -> None:
