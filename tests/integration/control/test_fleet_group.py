@@ -105,7 +105,7 @@ async def together(members: list[Member]) -> None:
 async def test_a_fleet_comes_together_loses_a_gateway_and_gets_it_back(fleet: dict[str, Member]) -> None:
     everybody = list(fleet.values())
     await together(everybody)
-    assert all(member.leased for member in everybody)
+    await wait_until_async(lambda: all(member.leased for member in everybody), 10.0, what="what is written for each")
     assignment = fleet["one"].state.assignment
     assert assignment is not None
     assert assignment.leader in ("one", "two"), "a sidecar does not lead while there is a node"
@@ -129,7 +129,7 @@ async def test_a_fleet_comes_together_loses_a_gateway_and_gets_it_back(fleet: di
     lost.task = asyncio.create_task(lost.group.run(), name="it goes on")
     await together(everybody)
     assert None in lost.told, "it was told that it is not a member any more, before it was admitted anew"
-    assert lost.leased
+    await wait_until_async(lambda: lost.leased, 10.0, what="a renewal that is written for it")
     back = leader.state.assignment
     assert back is not None
     assert {name: len(owned) for name, owned in back.owners.items()} == {"one": 3, "two": 3}
