@@ -21,7 +21,6 @@ from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.errors import BadRequest, Conflict, ControlError, SourceUnreachable, TargetUnreachable
 from gateway.groups.mirror_groups import require_no_promoted_readers
 from gateway.kafka.acts import ActRefused
-from gateway.kafka.admin import ConfigChange
 from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.rules.names import bad_name, is_internal
 from gateway.kafka.rules.topic_configs import config_changes
@@ -355,10 +354,8 @@ class MirrorCreator:
         if plan.target is not None:
             wanted = plan.configs.apply
             changes = config_changes(wanted, (await target.topic_configs([topic], tuple(wanted)))[topic])
-            if changes:
-                with self._door.permit(intent, plan.link):
-                    for refused in (await self._lifted.alter(target, {topic: ConfigChange(changes)})).values():
-                        raise refused
+            with self._door.permit(intent, plan.link):
+                await self._lifted.lift(target, topic, found.partitions, changes, plan.configs.restore)
         return found
 
     async def _store(self, plan: MirrorPlan, target: TopicInfo, intent: MirrorRecord) -> MirrorRecord:

@@ -28,7 +28,7 @@ from gateway.errors import Conflict, ControlError
 from gateway.kafka.acts import ActRefused
 from gateway.kafka.admin import TOPICS_IN_A_REQUEST, ConfigChange
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
-from gateway.kafka.rules.topic_configs import set_back, stamp_changes
+from gateway.kafka.rules.topic_configs import LIFTED, TIMESTAMP_TYPE, set_back, stamp_changes, stamps_itself
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.door import Door
 from gateway.operations.records import Records
@@ -44,6 +44,10 @@ _TRIED_AGAIN_S: Final = 0.1
 
 IN_DOUBT_S: Final = 60.0
 """So long after a change without an answer the brokers may carry it out: several request timeouts."""
+
+
+class ConfigsInDoubt(ClusterUnavailable):
+    """A cluster did not answer a change of configs, which it may carry out yet: to be waited for, nobody refuses."""
 
 
 class LiftedConfigs:
@@ -76,6 +80,34 @@ class LiftedConfigs:
             self._in_doubt = {key: at for key, at in self._in_doubt.items() if now - at < IN_DOUBT_S}
             self._in_doubt |= dict.fromkeys(((access.cluster_id(), topic) for topic in changes), now)
             raise
+
+    async def lift(
+        self,
+        access: ClusterAccess,
+        topic: str,
+        partitions: int,
+        changes: Mapping[str, str],
+        restore: Mapping[str, str],
+    ) -> None:
+        """Give a topic the configs of a copy right before a mirror appends to it.
+
+        Where it has stamped records itself, or `restore` says that it is to, its leaders do not any more when this is
+        done: they are asked as behind a cutover (see the module), and in the same two changes.
+
+        Raises:
+            BrokerError: the cluster refuses.
+            NetError: as `alter`; or not every leader has heard of it in time: to be tried again.
+        """
+        stamped = stamps_itself(restore) or TIMESTAMP_TYPE in changes
+        first, later = _apart(changes) if stamped else (dict(changes), {})
+        for some in filter(None, (first, later)):
+            for refused in (await self.alter(access, {topic: ConfigChange(some)})).values():
+                raise refused
+            if some is first and later:
+                await _heard(access, topic, partitions, first)
+        if stamped:
+            last = {TIMESTAMP_TYPE: LIFTED[TIMESTAMP_TYPE], **dict([*later.items()][:1])}
+            await _heard(access, topic, partitions, last)
 
     async def restore(self, mirror: MirrorRecord) -> None:
         """Set the configs that were lifted on the copy while the topic was mirrored, once.
@@ -152,7 +184,11 @@ class LiftedConfigs:
         first = {topic: stamp_changes(mirror.restore_configs)[0] for topic, mirror in held.items()}
         refused = await access.alter_topic_configs({topic: ConfigChange(values, ()) for topic, values in first.items()})
         await asyncio.gather(
-            *(_told(access, held[topic], values) for topic, values in first.items() if topic not in refused)
+            *(
+                _told(access, topic, len(held[topic].starts), values)
+                for topic, values in first.items()
+                if topic not in refused
+            )
         )
         return refused
 
@@ -181,7 +217,9 @@ class LiftedConfigs:
             if accepted := {topic: change for topic, change in changes.items() if topic not in refused}:
                 refused |= await access.alter_topic_configs(accepted)
             held = [one for one in mirrors if one.cutover.unstamped and _copy(one) not in refused]
-            await asyncio.gather(*(_told(access, one, stamp_changes(one.restore_configs)[1]) for one in held))
+            await asyncio.gather(
+                *(_told(access, _copy(one), len(one.starts), stamp_changes(one.restore_configs)[1]) for one in held)
+            )
             late: dict[str, Exception] = {
                 **refused,
                 **self._doubts(access, [topic for topic in changes if topic not in refused]),
@@ -198,18 +236,34 @@ class LiftedConfigs:
         for topic in topics:
             left_s = IN_DOUBT_S - (self._clock() - self._in_doubt.get((access.cluster_id(), topic), -IN_DOUBT_S))
             if left_s > 0:
-                found[topic] = Conflict(
+                found[topic] = ConfigsInDoubt(
                     f"a change of the configs of topic '{topic}' was not answered, and may be carried out yet: "
                     f"they are set back once more in {left_s:.0f} s"
                 )
         return found
 
 
-async def _told(access: ClusterAccess, mirror: MirrorRecord, values: Mapping[str, str]) -> None:
+def _apart(changes: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The timestamp type, and all else."""
+    first = {name: value for name, value in changes.items() if name == TIMESTAMP_TYPE}
+    return first, {name: value for name, value in changes.items() if name not in first}
+
+
+async def _heard(access: ClusterAccess, topic: str, partitions: int, values: Mapping[str, str]) -> None:
+    """As `_told`; NetError when it takes longer than `STAMPED_WITHIN_S`."""
+    try:
+        async with asyncio.timeout(STAMPED_WITHIN_S):
+            await _told(access, topic, partitions, values)
+    except TimeoutError:
+        raise ClusterUnavailable(
+            f"not every leader of topic '{topic}' has heard of its configs as a copy within {STAMPED_WITHIN_S:g} s"
+        ) from None
+
+
+async def _told(access: ClusterAccess, topic: str, partitions: int, values: Mapping[str, str]) -> None:
     """Until every leader of the copy tells these configs itself; no limit of its own."""
-    topic = _copy(mirror)
     while values:
-        told = await access.configs_at_leaders(topic, len(mirror.starts), tuple(values))
+        told = await access.configs_at_leaders(topic, partitions, tuple(values))
         if all(found.get(name) == value for found in told.values() for name, value in values.items()):
             return
         await asyncio.sleep(_ASKED_AGAIN_S)

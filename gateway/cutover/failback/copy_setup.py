@@ -10,9 +10,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from gateway.errors import Conflict, SourceUnreachable, TargetUnreachable
-from gateway.kafka.admin import ConfigChange
 from gateway.kafka.connection.errors import BrokerError
-from gateway.kafka.rules.topic_configs import SyncedConfigs, config_changes, synced_configs
+from gateway.kafka.rules.topic_configs import SyncedConfigs, config_changes, stamps_itself, synced_configs
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
 from gateway.operations.cluster_errors import knows_no_topic, source_errors, target_errors
 from gateway.operations.door import Door
@@ -147,11 +146,9 @@ async def _configured(
         synced = [name for name in include if not (_is_forward(record) and name in record.configs)]
         configs = synced_configs(origin_configs, present, synced, record.failback.recreate)
         changes = config_changes(configs.apply, present)
-        if changes or has < partitions:
+        if changes or has < partitions or stamps_itself(configs.restore):
             async with door.through(record):
-                if changes:
-                    for refused in (await lifted.alter(copy, {copy_topic: ConfigChange(changes)})).values():
-                        raise refused
+                await lifted.lift(copy, copy_topic, has, changes, configs.restore)
                 if has < partitions:
                     await copy.add_partitions(copy_topic, partitions)
     return configs

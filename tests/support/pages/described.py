@@ -105,6 +105,7 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
         "state": "`mirror_undo_until_timestamp_seconds` has a sample while it is open",
         "until_time_ms": "`mirror_undo_until_timestamp_seconds`",
         "records_at_risk": "`mirror_records_at_risk`",
+        "late_records": "`mirror_records_after_cutover`",
     },
     MirrorLag: {
         "partition": _NAME,

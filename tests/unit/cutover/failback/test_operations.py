@@ -10,12 +10,16 @@ from gateway.cutover.failback.rules.failback_promote import stopped
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.errors import BadRequest, Conflict, SourceUnreachable
+from gateway.kafka.admin import ConfigChange
+from gateway.kafka.connection.errors import RequestTimedOut
+from gateway.kafka.rules.topic_configs import TIMESTAMP_TYPE as STAMPED
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.state.errors import StoreError
 from gateway.state.mirror_states import MirrorOperation, WrongState, apply
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState
+from gateway.topics.lifted_configs import IN_DOUBT_S
 from tests.support.control.failback_scene import COPY_ENDS, ENDS, REVERSE, FailbackScene, S
 from tests.support.control.topic_scene import TABLE
 from tests.support.waiting import wait_until_async
@@ -39,6 +43,43 @@ async def test_reverse_prepares_the_old_source_and_begins_at_its_end(scene: Fail
     assert scene.record.restore_configs
     assert not scene.record.failback.recreate
     assert set(scene.phases) <= {WritePhase.SWITCHED}  # writes never left the target
+
+
+async def test_no_mirror_back_begins_before_every_leader_has_heard_that_it_stamps_no_records(
+    scene: FailbackScene,
+) -> None:
+    """Else the copy has timestamps of its own, for good: the controller answers before the leaders have heard."""
+    await scene.promoted()
+    source = scene.plane.source
+    source.existing["orders"].configs[STAMPED] = "LogAppendTime"
+    source.leaders_tell["orders"] = {STAMPED: "LogAppendTime"}
+    await scene.periods.reverse("l", ["orders"])
+    asked = source.calls.count("configs_at_leaders")
+    await wait_until_async(lambda: source.calls.count("configs_at_leaders") > asked + 2, 10)
+    assert ("l", "orders") not in scene.plane.engine.running
+    assert source.existing["orders"].configs[STAMPED] == "CreateTime"
+    source.leaders_tell.clear()
+    await scene.until(S.ACTIVE, REVERSE)
+
+
+async def test_a_topic_whose_configs_may_be_changed_yet_waits_for_that_and_does_not_fail(
+    scene: FailbackScene,
+) -> None:
+    """Home, and a change of its configs as a copy was not answered: they are set back once more when it is over."""
+    await scene.promoted()
+    plane = scene.plane
+    plane.source.refuse["alter_topic_configs"] = RequestTimedOut("no answer")
+    with pytest.raises(RequestTimedOut):
+        await plane.parts.lifted.alter(plane.source, {"orders": ConfigChange({"retention.ms": "-1"})})
+    del plane.source.refuse["alter_topic_configs"]
+    await scene.set(S.PENDING_MIRROR, restore_configs={"retention.ms": "77"})
+    scene.periods.resume()
+    await wait_until_async(lambda: scene.periods.trouble("l", "orders") is not None, 10)
+    assert "may be carried out yet" in str(scene.periods.trouble("l", "orders"))
+    assert plane.source.existing["orders"].configs["retention.ms"] == "77"
+    assert scene.record.state is S.PENDING_MIRROR
+    plane.clock_s += IN_DOUBT_S
+    await scene.until(S.ACTIVE)
 
 
 async def test_reverse_and_pause_starts_nothing_until_it_is_resumed(scene: FailbackScene) -> None:
