@@ -376,6 +376,7 @@ class StateStore(StateViews):
             if at % _ENCODED_AT_ONCE == _ENCODED_AT_ONCE - 1:  # a set has thousands: the loop turns meanwhile
                 await asyncio.sleep(0)
             encoded.append((key, None if record is None else encode(record)))
+        before = self.applied  # the commit itself may be read before it is answered
         try:
             offset = await self._log.commit(encoded, still)
         except StoreUncertain:
@@ -384,7 +385,7 @@ class StateStore(StateViews):
         except ProducerFenced:
             self._fenced()
             raise
-        if offset <= self.applied:  # the log ended before that: it went back, and will be told to have
+        if offset <= before:  # the log ended before that: it went back, and will be told to have
             self._unresolved = self._unresolved or list(changes)
             self._fenced()
             raise StoreUncertain("the state topic has lost records; what was written last is to be read anew")

@@ -181,7 +181,7 @@ async def test_a_record_larger_than_a_broker_takes_by_default(store_of):
     store = store_of()
     await store.open()
     await store.lead()
-    entries = tuple(ProducerEntry(2**49 + i, 0, i * 7919, i * 7919 + 99, i * 104_729) for i in range(60_000))
+    entries = tuple(ProducerEntry(2**49 + i, 0, i * 7919, i * 7919 + 99, i * 104_729) for i in range(140_000))
     mirror = mirror_record(link="l", source_topic="t", mirror_topic="t", mirror_id=1, producers=(entries,))
     assert len(encode(mirror)) > 2_000_000
 

@@ -45,7 +45,7 @@ class Looks:
             before, began = progress.members_at, self._clock()
             await look(gatherer, record, progress, **named)
             if progress.members_at != before:
-                self._last[id(progress)] = progress, Look(began, progress.members_at)
+                self._last[id(progress)] = progress, Look(began, self._clock())
 
         @functools.wraps(mark)
         async def marking(promotions: Any, record: Any, progress: Any) -> None:

@@ -117,10 +117,10 @@ def changing_requests() -> frozenset[str]:
 
 
 def test_requests_that_change_a_cluster_are_made_by_its_client_alone() -> None:
-    """So they leave by `Connection.request`, which asks. LeaveGroup is also how a gateway leaves its own fleet."""
+    """So they leave by `Connection.request`, which asks. The fleet renews leases in its own group."""
     made = {(path, name_of(call.func)) for path, call in calls() if name_of(call.func) in changing_requests()}
     beside = {(path, name) for path, name in made if not path.startswith(("kafka/", "proxy/", "jobs/"))}
-    assert beside == {("fleet/group.py", "LeaveGroupRequest")}
+    assert beside == {("fleet/group.py", "LeaveGroupRequest"), ("fleet/group.py", "OffsetCommitRequest")}
     assert {path for path, _ in made} >= {"kafka/admin.py", "kafka/commits.py", "kafka/groups.py", "kafka/offsets.py"}
 
 

@@ -177,6 +177,24 @@ async def test_what_was_read_stays_in_force_and_is_written_again(fleet: Fleet) -
     assert not leader.leading  # until the group has named a leader anew
 
 
+async def test_a_commit_that_is_read_before_it_is_answered_is_no_loss(fleet: Fleet) -> None:
+    """EndTxn is answered by one broker, and the records are fetched from another one."""
+    leader, *_ = fleet.stores
+    log = fleet.topic.logs[0]
+    commit = log.commit
+
+    async def answered_late(changes: Sequence[Change], still: Callable[[], None]) -> int:
+        offset = await commit(changes, still)
+        await wait_until_async(lambda: leader.applied >= offset, 5.0)
+        return offset
+
+    log.commit = answered_late  # type: ignore[method-assign]
+    await leader.put(PortRecord(1, 1))
+    assert leader.leading
+    assert dict(leader.ports) == {1: PortRecord(1, 1)}
+    assert fleet.told == []
+
+
 async def test_the_later_one_of_two_records_that_were_lost_is_in_force(fleet: Fleet) -> None:
     """One process had read less of what was lost than another one, and is the first to write again."""
     leader, behind, _ = fleet.stores

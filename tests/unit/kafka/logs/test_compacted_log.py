@@ -24,6 +24,7 @@ from tests.simulation.fleet import logs
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.network import Segment
+from tests.support.waiting import wait_until_async
 
 TOPIC = "__own"
 Story = Callable[[ClusterModel, Cluster, Cluster], Awaitable[None]]
@@ -193,6 +194,9 @@ def test_one_that_somebody_made_is_mended_at_each_opening(loop: SimLoop) -> None
         target.configure_topic(TOPIC, weak)
         await CompactedLog(other, TOPIC).put([(b"k", b"v")], 5.0)
         assert of_topic(target) == DURABLE
+        made = target.topics[TOPIC]
+        heard = made.settings
+        await wait_until_async(lambda: all(made.settings_at(broker) == heard for broker in target.brokers), 5.0)
         target.configure_topic(TOPIC, {"min.insync.replicas": "3"})  # more is its administrator's to say
         await CompactedLog(other, TOPIC).ensure(5.0)
         assert of_topic(target) == {**DURABLE, "min.insync.replicas": "3"}
