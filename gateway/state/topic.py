@@ -70,17 +70,10 @@ class StateTopic:
             StoreError: the target is not reachable or the topic is not what it must be.
         """
         deadline = asyncio.get_running_loop().time() + timeout_s
-        reader = StateReader(LogFollower(self._cluster, self._topic))
         with _translated("the state topic on the target could not be opened"):
             await self._cluster.start(timeout_s, topics=())
             await self._ensure_topic(timeout_s)
-            try:
-                async with asyncio.timeout_at(deadline):
-                    entries = await reader.read_to_end()
-            except TimeoutError:
-                raise StoreError("the state topic could not be read to its end in time") from None
-        self._reader = reader
-        return entries
+            return await self._read_all(deadline)
 
     async def read(self, timeout_s: float) -> list[Entry]:
         """What came since, whole changes only; waits up to `timeout_s` for the first.
@@ -102,13 +95,17 @@ class StateTopic:
             StateWentBack: it has lost more meanwhile.
             StoreError: it cannot be read, or not in time.
         """
-        reader = StateReader(LogFollower(self._cluster, self._topic))
         with _translated("the state topic on the target cannot be read"):
-            try:
-                async with asyncio.timeout(timeout_s):
-                    entries = await reader.read_to_end()
-            except TimeoutError:
-                raise StoreError("the state topic could not be read to its end in time") from None
+            return await self._read_all(asyncio.get_running_loop().time() + timeout_s)
+
+    async def _read_all(self, deadline: float) -> list[Entry]:
+        """To the end, by a reader that goes on from there."""
+        reader = StateReader(LogFollower(self._cluster, self._topic))
+        try:
+            async with asyncio.timeout_at(deadline):
+                entries = await reader.read_to_end()
+        except TimeoutError:
+            raise StoreError("the state topic could not be read to its end in time") from None
         self._reader = reader
         return entries
 

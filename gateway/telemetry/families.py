@@ -23,7 +23,7 @@ def of_each(table: Table[_T], labels: Sequence[str], rows: Sequence[tuple[Sequen
         yield made
 
 
-def counted(name: str, meaning: str, label: str, counts: Mapping[str, int]) -> Metric:
+def counted(name: str, meaning: str, label: str, counts: Mapping[str, float]) -> Metric:
     """One family with a sample for each value of its label."""
     made = family(name, meaning, [label])
     for value, count in counts.items():

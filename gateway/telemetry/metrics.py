@@ -157,23 +157,19 @@ def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
         lease = GaugeMetricFamily("lockgate_fleet_lost_lease_seconds", "For how long promotes wait for lost gateways.")
         lease.add_metric([], numbers.lost_lease_s)
         yield lease
-    throttled = family(
+    yield counted(
         "lockgate_link_fetch_throttled_seconds_total",
         "For how long brokers have held back the fetches of this gateway's mirrors (throttle_time_ms, a quota).",
-        ["link"],
+        "link",
+        numbers.throttled_s,
     )
-    for link, seconds in numbers.throttled_s.items():
-        throttled.add_metric([link], seconds)
-    yield throttled
     yield from _stalls(numbers.stalls)
-    appends = family(
+    yield counted(
         "lockgate_append_throttled_seconds_total",
         "For how long brokers have held back the appends of this gateway's mirrors (throttle_time_ms, a quota).",
-        ["side"],
+        "side",
+        numbers.append_throttled_s,
     )
-    for side, seconds in numbers.append_throttled_s.items():
-        appends.add_metric([side], seconds)
-    yield appends
     losses = CounterMetricFamily(
         "lockgate_state_topic_losses", "How often the state topic has lost records that were acknowledged."
     )
@@ -477,13 +473,11 @@ def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
         "topic",
         numbers.auto_create_refused,
     )
-    throttled = family(
+    yield counted(
         "lockgate_link_write_throttled_seconds_total",
         "For how long brokers of the source have throttled clients' writes (throttle_time_ms, a quota), over all "
         "connections.",
-        ["link"],
+        "link",
+        numbers.writes_throttled_s,
     )
-    for link, seconds in numbers.writes_throttled_s.items():
-        throttled.add_metric([link], seconds)
-    yield throttled
     yield counted("lockgate_produce_held_total", "Produce requests held by a promote.", "topic", numbers.held)
