@@ -46,6 +46,7 @@ CONFIGS: Final = {
 LANE: Final = "offset map"
 _ANSWER_S: Final = 15.0
 _READ_S: Final = 15.0
+_MOST_LOSSES: Final = 3
 _BATCH_BYTES: Final = 512 * 1024
 
 
@@ -111,8 +112,11 @@ class LinkMaps:
             # Many partitions begin at once: what one has asked since this one came is as good an answer for it.
             if self._absent_since >= begun or not await self._is_there():
                 return
-            while not await self._is_read():
-                pass
+            for _ in range(_MOST_LOSSES):
+                if await self._is_read():
+                    break
+            else:  # brokers that tell of different logs: whoever asks does so again, a little later
+                raise NetError(f"offset map {self.topic} has lost records {_MOST_LOSSES} times while it was read")
             self._was_read = True
             for ledger in self._ledgers.values():
                 ledger.absorb(self._log.position)

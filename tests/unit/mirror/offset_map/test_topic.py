@@ -10,7 +10,7 @@ import pytest
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.mirror.offset_map.rules.codec import (
     MARK_BASE,
     READ_TO_BASE,
@@ -117,6 +117,26 @@ async def test_whoever_may_not_ask_does_not_take_it_for_absent(fake: FakeCluster
     would_answer(fake, int(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
         await maps.catch_up()
+
+
+async def test_a_map_that_loses_records_again_and_again_is_left_to_whoever_asks(
+    maps: LinkMaps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by two brokers that tell of different logs."""
+    asked: list[None] = []
+
+    async def is_there() -> bool:
+        return True
+
+    async def is_read() -> bool:
+        asked.append(None)
+        return len(asked) > 10
+
+    monkeypatch.setattr(maps, "_is_there", is_there)
+    monkeypatch.setattr(maps, "_is_read", is_read)
+    with pytest.raises(NetError, match="has lost records 3 times while it was read"):
+        await maps.catch_up()
+    assert len(asked) == 3
 
 
 async def test_what_the_copy_has_lost_is_said_durably_before_anything_is_decided(
