@@ -9,13 +9,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.errors import Conflict
 from gateway.groups import promote as promote_group
 from gateway.groups.offsets import Offsets
 from gateway.groups.rules.promote import BEYOND_S
+from gateway.groups.rules.silences import QUIET_MOST_S
 from gateway.kafka.commits import Committed
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.fleet_wide import OnlyHere
@@ -458,7 +459,6 @@ async def test_a_mark_that_was_not_made_has_the_offsets_read_again(
     scene: GroupScene, failure: StoreError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Meanwhile a member came to the source, read on, committed, and left in order."""
-    monkeypatch.setattr(promote_group, "POLL_S", 0.0)
     scene.offsets.on_ask = lambda: scene.later(0.9)
     scene.wait_at_the_gate()
     commit = scene.plane.log.commit
@@ -488,7 +488,6 @@ async def test_a_mark_that_had_to_wait_for_other_writes_is_not_made(
     scene: GroupScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last look at the source says nothing any more by the time the mark would be written."""
-    monkeypatch.setattr(promote_group, "POLL_S", 0.0)
     guarded, waited = scene.plane.store.replace, list[bool]()
     scene.offsets.on_ask = lambda: scene.later(0.9)
 
@@ -509,7 +508,6 @@ async def test_a_mark_that_had_to_wait_for_other_writes_is_not_made(
 
 async def test_a_commit_between_the_last_two_looks_is_seen(scene: GroupScene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The offsets were read back; a member comes, commits and leaves before the mark."""
-    monkeypatch.setattr(promote_group, "POLL_S", 0.0)
     on_target, asks = scene.offsets.on_target, list[bool]()
 
     async def read_back(group: str) -> Mapping[TopicPartition, Committed]:
@@ -588,6 +586,8 @@ EVENTS = st.sampled_from(["attempt", "attempt", "attempt", "member", "commit", "
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(EVENTS, max_size=25))
+@example(["attempt", "later", "later", "attempt", "commit"])
+@example(["attempt", *["later"] * 25, "attempt", "commit"])
 def test_whatever_happens_in_between_a_group_is_promoted_with_what_the_source_has(events: list[str]) -> None:
     """Members come and go, offsets change, writes of the state fail, or are made without an answer."""
     asyncio.run(_play(events))
@@ -596,23 +596,24 @@ def test_whatever_happens_in_between_a_group_is_promoted_with_what_the_source_ha
 async def _play(events: list[str]) -> None:
     plane = Plane()
     await plane.start()
-    poll_s, promote_group.POLL_S = promote_group.POLL_S, 0.0
     try:
         scene = await gated_group(plane)
         scene.offsets.source_holds[KEY] = (1, "")
         at_mark = noted_at_marks(scene)
         scene.wait_at_the_gate()
-        for event in [*events, *["attempt"] * 60]:
+        for event in events:
             await _happens(scene, event)
             if scene.record.state is GroupState.PROMOTED:
                 break
             assert not scene.open
+        quiet_until = scene.now + 2 * QUIET_MOST_S  # a group that was silent for long has to be so once more
+        while scene.record.state is not GroupState.PROMOTED and scene.now < quiet_until:
+            await _happens(scene, "attempt")
         assert scene.record.state is GroupState.PROMOTED
         assert scene.open
         assert [o.source_offset for o in scene.record.offsets] == at_mark[-1:]
         assert [scene.offsets.target_holds[KEY][0]] == at_mark[-1:]
     finally:
-        promote_group.POLL_S = poll_s
         await plane.close()
 
 
