@@ -32,15 +32,16 @@ class Settings:
     report: Path = ROOT / "build" / "demo.json"
 
 
-CLUSTER_UP_S = 90.0
-BACKLOG_WRITTEN_S = 60.0
-CLIENT_STARTED_S = 90.0
-CLIENT_STOPPED_S = 35.0
-GROUP_CAUGHT_UP_S = 60.0
+# Deadlines of conditions. How long something takes is told, and decides nothing: the machine does other work, too.
+CLUSTER_UP_S = 180.0
+BACKLOG_WRITTEN_S = 240.0
+CLIENT_STARTED_S = 120.0
+CLIENT_STOPPED_S = 120.0
+GROUP_CAUGHT_UP_S = 180.0
 GATEWAY_UP_S = 120.0
-COMMAND_S = 60.0
-BACKLOG_COPIED_S = 90.0
-GROUP_PROMOTED_S = 60.0
-TOPIC_PROMOTED_S = 60.0
-READ_BACK_S = 180.0  # all records through Python, on a machine that others use too
-SILENCE_S = 15.0  # a live producer without any acknowledgement for so long has failed
+COMMAND_S = 120.0
+BACKLOG_COPIED_S = 240.0
+GROUP_PROMOTED_S = 180.0
+TOPIC_PROMOTED_S = 180.0
+READ_BACK_S = 300.0  # all records through Python, on a machine that others use too
+SILENCE_S = 90.0  # a live producer without any acknowledgement for so long has failed, on a busy machine too

@@ -47,7 +47,7 @@ CLUSTERS_S: Final = 240.0
 STARTED_S: Final = 120.0  # a JVM on a busy machine
 STOPPED_S: Final = 120.0
 SILENT_S: Final = 90.0  # over a write pause, a restart of nobody, and a busy machine
-STATES_S: Final = 120.0  # until what a command asked for shows
+STATES_S: Final = 180.0  # until what a command asked for shows
 MOVED_S: Final = 300.0  # until a whole migration is where its file says
 JARS_S: Final = 560.0  # Kafka Streams, by Maven, once
 

@@ -30,7 +30,7 @@ T = TypeVar("T")
 AUTHORIZER_LOG: Final = "kafka.authorizer.logger"
 MECHANISM: Final = "SCRAM-SHA-256"
 _ITERATIONS: Final = 4096
-_WAIT_S: Final = 30.0
+_WAIT_S: Final = 120.0
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 

@@ -26,7 +26,7 @@ from demo.checker import TopicLog
 from demo.errors import DemoError
 from gateway.kafka.access.quotas import describe_quotas
 
-_WAIT_S = 30.0
+_WAIT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

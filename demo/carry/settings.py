@@ -16,10 +16,10 @@ AUDIT_GROUP: Final = "audit"
 of the group, so the link needs DESCRIBE on it there."""
 LINK: Final = "old"
 
-STATES_S: Final = 90.0  # until what a command asked for shows
+STATES_S: Final = 180.0  # until what a command asked for shows
 REGISTRY_UP_S: Final = 420.0
 REGISTRY_FETCHED_S: Final = 560.0  # by Maven, once
-SHARED_S: Final = 90.0  # a share group's partitions change hands slowly
+SHARED_S: Final = 180.0  # a share group's partitions change hands slowly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The longest waits that still pass, milliseconds."""
+    """The longest waits that still pass, milliseconds.
 
-    promote_gap_ms: int = 500
-    group_switch_ms: int = 5000
+    They are deadlines: they find a pause or a switch that does not end, and not one that is slow because the machine
+    does other work. How long each took stands in the last line.
+    """
+
+    promote_gap_ms: int = 30_000
+    group_switch_ms: int = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

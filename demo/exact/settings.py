@@ -19,8 +19,8 @@ COMPACTED = {
 }
 BROKER_PROPERTIES = {"log.cleaner.backoff.ms": "1000"}
 
-STATES_S = 60.0  # until a mirror topic is in the state that a command asked for
-COMPACTED_S = 90.0
+STATES_S = 180.0  # until a mirror topic is in the state that a command asked for
+COMPACTED_S = 240.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-WAIT_S: Final = 20.0
+WAIT_S: Final = 60.0
 DONE: Final = "done"
 """Instead of an error."""
 

@@ -14,7 +14,7 @@ from demo.errors import DemoError
 Offsets = dict[str, dict[int, int]]
 """By group and partition."""
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 
 
 def draw(names: Iterable[str], ends: Mapping[int, int], seed: int) -> Offsets:

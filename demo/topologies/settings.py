@@ -13,7 +13,7 @@ from pathlib import Path
 from demo.settings import ROOT
 
 CLUSTERS = ("a", "b", "c")
-STATES_S = 90.0
+STATES_S = 180.0
 NOT_WRITTEN = '{"topicFilters":[{"name":"*","patternType":"LITERAL","filterType":"EXCLUDE"}]}'
 
 

@@ -169,6 +169,6 @@ def _logged(cause: str, late_s: float, stack: Sequence[Frame], unlogged: int) ->
         "the event loop stood still",
         cause=cause,
         ms=round(late_s * 1000),
-        stack=[str(frame) for frame in stack],
+        stack="\n".join(str(frame) for frame in stack),  # structlog shows one text under this name
         not_logged_before=unlogged,
     )

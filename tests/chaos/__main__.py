@@ -16,6 +16,7 @@ from tests.chaos.cast import SETS, groups_of
 from tests.chaos.daily import with_daily
 from tests.chaos.disks import unmount_all
 from tests.chaos.joined import with_joined
+from tests.chaos.losses import LOSSES, with_losses
 from tests.chaos.plan import NETWORK, PROCESSES, plan, source_kafka
 from tests.chaos.run import Run
 from tests.mutations.gateway.patches import PATCHES
@@ -29,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--duration", type=float, default=120.0, help="seconds in which faults begin")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="repeats a plan")
     parser.add_argument("--gateways", type=int, default=2, choices=(1, 2, 3))
-    kinds = sorted({*NETWORK, *PROCESSES})
+    kinds = sorted({*NETWORK, *PROCESSES, *LOSSES})
     parser.add_argument("--without", nargs="+", default=[], choices=kinds, metavar="KIND", help="leave faults out")
     parser.add_argument("--plan", action="store_true", help="only show what would be done")
     parser.add_argument("--folder", type=Path, default=BUILD / "chaos", help="logs and history of this run")
@@ -39,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     groups = groups_of(source_kafka(args.seed))
     drawn = plan(args.seed, args.duration, args.gateways, tuple(SETS), groups, frozenset(args.without))
-    chosen = with_joined(with_daily(drawn))
+    chosen = with_losses(with_joined(with_daily(drawn)), frozenset(args.without))
     began = time.monotonic()
 
     def say(text: str) -> None:

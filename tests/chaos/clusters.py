@@ -10,6 +10,9 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as ConsumerPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._metadata import PartitionMetadata
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
@@ -135,6 +138,68 @@ class ChaosCluster(DevCluster):
             found = self._admin().list_topics(topic, timeout=5).topics[topic].partitions.get(partition)
             return max(1, found.leader) if found is not None else 1
         return 1
+
+    def replicas(self, topic: str) -> list[int]:
+        """Of partition 0, the preferred leader first; empty when there is no topic, or nobody tells."""
+        part = self._partition(topic)
+        return [] if part is None else list(part.replicas)
+
+    def in_sync(self, topic: str) -> list[int]:
+        """Replicas of partition 0 that are in sync; empty when nobody tells."""
+        part = self._partition(topic)
+        return [] if part is None else list(part.isrs)
+
+    def is_led(self, topic: str) -> bool:
+        """Whether somebody leads partition 0."""
+        part = self._partition(topic)
+        return part is not None and part.leader > 0
+
+    def _partition(self, topic: str) -> PartitionMetadata | None:
+        with suppress(KafkaException):
+            found = self._admin().list_topics(timeout=5).topics.get(topic)
+            return None if found is None else found.partitions.get(0)
+        return None
+
+    def reassign(self, topic: str, replicas: list[int]) -> None:
+        """Give partition 0 these replicas; asked for, not awaited.
+
+        Raises:
+            KafkaError, OSError: not now.
+        """
+        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        try:
+            _reassign(admin, {(topic, 0): replicas})
+        finally:
+            admin.close()
+
+    def elect_whoever_is_there(self, topic: str) -> None:
+        """An unclean election of partition 0.
+
+        Raises:
+            KafkaError, OSError: not now.
+        """
+        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        try:
+            admin.elect_leaders(1, {topic: [0]}, raise_errors=False)
+        finally:
+            admin.close()
+
+    def set_config(self, topic: str, name: str, value: str) -> None:
+        """Again while the controller is away.
+
+        Raises:
+            AssertionError: it could not be set in time.
+        """
+        wait_until(lambda: self._has_set(topic, name, value), UP_S, what=f"{name} of {topic} on {self.spec.name}")
+
+    def _has_set(self, topic: str, name: str, value: str) -> bool:
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        with suppress(KafkaException):
+            for done in self._admin().incremental_alter_configs([resource]).values():
+                done.result(30)
+            return True
+        return False
 
     def has_committed(self, group: str) -> bool:
         """Whether the group has a committed offset; False when nobody tells.

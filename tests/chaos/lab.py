@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 from gateway.devcluster import DevCluster, claim_ports, release_ports
 from tests.chaos.clusters import HEAP_MB, UP_S, ChaosCluster
@@ -22,6 +23,7 @@ class Lab:
     Attributes:
         third: a cluster of one broker, for topologies; None in a run without.
         far, far_operator: the one gateway before it, which no proxy stands around.
+        told: number of a fault -> what it has done beside what was planned.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Lab:
             for number in range(gateways)
         ]
         self.operator = Operator(self.gateways)
+        self.told: dict[int, dict[str, Any]] = {}
         self.third: DevCluster | None = None
         self.far: GatewayNode | None = None
         self.far_operator: Operator | None = None

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from tests.chaos.lab import Lab
+from tests.chaos.losses import LOSSES, lose
 from tests.chaos.network import heal, hurt
 from tests.chaos.plan import AFTER_S, APART_S, Nemesis, Plan, is_quiet
 from tests.support.clients.recorder import Recorder
@@ -97,7 +98,7 @@ class Trouble(threading.Thread):
         ended = time.monotonic()
         self._recorder.write("ok", "nemesis", "fault", nemesis.kind, nemesis.number)
         times = {"began_s": round(begun - self._began, 2), "ended_s": round(ended - self._began, 2)}
-        self.done.append({**asdict(nemesis), **times})
+        self.done.append({**asdict(nemesis), **times, **self._lab.told.get(nemesis.number, {})})
 
 
 Undo = Callable[[], None]
@@ -250,4 +251,5 @@ _OTHERS: Final[dict[str, Callable[[Lab, Nemesis], Undo]]] = {
     "disk-full": _disk_full,
     "name-lost": _name_lost,
     "flapping-client": _flapping_client,
+    **dict.fromkeys(LOSSES, lose),
 }

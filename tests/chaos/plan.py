@@ -295,4 +295,6 @@ def _where(n: Nemesis) -> str:
         return f"{gateway}, {n.side}{', to the server' if n.upstream else ', to the client'}"
     if n.kind in ("gateway-kill", "gateway-pause", "gateway-restart", "clock-jump"):
         return f"gateway {n.gateway}"
+    if n.kind.endswith("-lost"):  # see losses.py
+        return "target" if n.gateway < 0 else f"target, and gateway {n.gateway} killed"
     return "every gateway" if n.kind == "rolling-restart" else f"{n.side} {n.broker or ''}"

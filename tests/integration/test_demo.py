@@ -15,12 +15,11 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.integration
 @pytest.mark.slow
 def test_a_small_migration_passes(tmp_path: Path) -> None:
-    """Nothing lost, repeated or reordered. The waits are not judged here: the machine may be busy."""
+    """Nothing lost, repeated or reordered."""
     report = tmp_path / "demo.json"
     options = ["--backlog", "5000", "--rate", "900", "--traffic", "3"]
-    limits = ["--max-promote-gap-ms", "8000", "--max-group-switch-ms", "60000"]
     done = subprocess.run(
-        [sys.executable, "-m", "demo", *options, *limits, "--folder", str(tmp_path / "demo"), "--report", str(report)],
+        [sys.executable, "-m", "demo", *options, "--folder", str(tmp_path / "demo"), "--report", str(report)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -10,6 +10,7 @@ from gateway.state import link_config
 from tests.chaos.cast import SETS, groups_of
 from tests.chaos.conductor import MIGRATIONS, Conductor
 from tests.chaos.daily import _CONFIGS, DAILY, DAILY_FROM, DailyConductor, with_daily
+from tests.chaos.losses import LOSSES
 from tests.chaos.nemeses import _OTHERS
 from tests.chaos.network import _FAULTS
 from tests.chaos.plan import (
@@ -59,7 +60,7 @@ def test_every_kind_comes_in_a_long_run():
 
 
 def test_every_kind_can_be_carried_out():
-    assert {*NETWORK, *PROCESSES} == {*_FAULTS, *_OTHERS}
+    assert {*NETWORK, *PROCESSES, *LOSSES} == {*_FAULTS, *_OTHERS}
 
 
 def test_gateways_of_a_fault_exist():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -105,7 +106,7 @@ def group_never_switches(scene: Scene) -> None:
 
 
 def group_switches_late(scene: Scene) -> None:
-    scene.history.departures[GROUP].append(Departure("reader-2", Side.SOURCE, scene.promote.end_ms - 6_000))
+    scene.history.departures[GROUP].append(Departure("reader-2", Side.SOURCE, scene.promote.end_ms - 60_100))
     scene.history.departures[GROUP] = scene.history.departures[GROUP][-1:]
 
 
@@ -115,7 +116,7 @@ def group_reads_on_both_sides(scene: Scene) -> None:
 
 def producer_waits(scene: Scene) -> None:
     acks = scene.history.acks["one"]
-    acks[:] = [ack if ack.at_ms < scene.promote.start_ms else ack._replace(at_ms=ack.at_ms + 600) for ack in acks]
+    acks[:] = [ack if ack.at_ms < scene.promote.start_ms else ack._replace(at_ms=ack.at_ms + 30_100) for ack in acks]
 
 
 def producer_falls_silent(scene: Scene) -> None:
@@ -145,9 +146,9 @@ FAULTS: dict[Callable[[Scene], None], str] = {
     read_at_another_offset: "1 read where the target has no such record",
     group_reads_nothing: "60 missed",
     group_never_switches: "never read on the target",
-    group_switches_late: "limit 5000",
+    group_switches_late: "limit 60000",
     group_reads_on_both_sides: "before its last member left",
-    producer_waits: "limit 500",
+    producer_waits: "limit 30000",
     producer_falls_silent: "acknowledged nothing after",
     application_sees_an_error: "errors reached a client",
 }
@@ -200,3 +201,12 @@ def test_the_waits_are_measured() -> None:
     verdict = scene.judge()
     assert verdict.promote_gaps_ms == {"one": 2 * STEP_MS, "two": 2 * STEP_MS}
     assert verdict.group_switch_ms == STEP_MS
+
+
+def test_a_busy_machine_fails_no_run_and_what_never_ends_does() -> None:
+    clean = Scene().judge()
+    slow = replace(clean, promote_gaps_ms={"one": 1_900}, groups={GROUP: replace(clean.groups[GROUP], switch_ms=5_382)})
+    assert slow.faults(LIMITS) == []
+    assert len(slow.faults(Limits(promote_gap_ms=500, group_switch_ms=5_000))) == 2
+    stuck = replace(clean, promote_gaps_ms={"one": LIMITS.promote_gap_ms + 1})
+    assert len(stuck.faults(LIMITS)) == 1

@@ -8,6 +8,8 @@ import structlog
 
 from gateway.telemetry.log_rates import BURST, EVERY_S, LogRates
 from gateway.telemetry.logs import configure
+from gateway.transport import loop_watch
+from gateway.transport.loop_watch import Frame
 
 
 @pytest.fixture(autouse=True)
@@ -81,3 +83,15 @@ def test_however_many_events_there_are_few_are_remembered():
     for at in range(10_000):
         rates.take("l", f"event {at}")
     assert len(rates._kept) == 256
+
+
+@pytest.mark.parametrize("fmt", ["console", "json"])
+def test_a_stall_of_the_event_loop_is_told_in_every_format(fmt: str, capsys):
+    configure("info", fmt)
+    loop_watch._logged("encoding", 0.443, [Frame("codec.py", 7, "encode"), Frame("store.py", 9, "put")], 0)
+
+    told = capsys.readouterr().err
+    assert "the event loop stood still" in told
+    assert "codec.py:7 encode" in told
+    assert "store.py:9 put" in told
+    assert "Logging error" not in told
