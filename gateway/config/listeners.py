@@ -25,7 +25,7 @@ class Limits(Section):
     connections: Annotated[int, Field(ge=1)] = 20_000
     connections_per_address: Annotated[int, Field(ge=1)] = 5_000
     connections_per_second: Annotated[int, Field(ge=1)] = 1_000
-    login_request_bytes: Annotated[int, Field(ge=1_024, le=2**31 - 1)] = 524_288
+    login_request_bytes: Annotated[int, Field(ge=1_024, le=2**31 - 1)] = 65_536
     login_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 30.0
     request_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
     unread_output_bytes: Annotated[int, Field(ge=65_536)] = 8_388_608

@@ -219,7 +219,7 @@ class DataPlane:
             connections=len(self.sessions.open),
             refused=self.sessions.admission.refused,
             uncounted_waiters=self.sessions.waiters.uncounted,
-            held_bytes=self.sessions.held.bytes,
+            held_bytes=self.sessions.held.bytes + self.sessions.unproven.bytes,
             unread_connections=self.sessions.held.waiting,
             unread_times=self.sessions.held.paused,
             throttled=self.sessions.quotas.throttled,

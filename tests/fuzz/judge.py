@@ -151,6 +151,8 @@ class Judge:
             self._at_most(at, f"not taken by {endpoint.peer.node.name}", endpoint.get_write_buffer_size(), most)
         held = limits.held_request_bytes + len(sessions.open) * (BACKLOG_BYTES + 2 * READ_BYTES)
         self._at_most(at, "requests held", sessions.held.bytes, held)
+        unproven = limits.held_request_bytes // 16 + BACKLOG_BYTES + READ_BYTES
+        self._at_most(at, "held before logins", sessions.unproven.bytes, unproven)
         self._at_most(at, "sessions", len(sessions.open), len(callers))
         self._at_most(at, "tasks for sessions", len(sessions.tasks), 8 * len(callers) + 8)
         for caller in callers:

@@ -13,6 +13,7 @@ from gateway.proxy.rules.held_requests import HeldRequests
 from gateway.proxy.rules.last_rights import LastRights
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
+from gateway.proxy.rules.unproven_requests import UnprovenRequests
 from gateway.proxy.rules.waiters import WaiterCounts
 from gateway.proxy.rules.write_quotas import WriteQuotas
 from gateway.proxy.session.exchange import WatchesAnswers
@@ -32,6 +33,7 @@ class Sessions:
         admission: which connections are accepted.
         waiters: at gates, by principal.
         held: the memory of requests that wait.
+        unproven: that of requests before a login.
         quotas: of writes to sources, by principal.
         connect: connects a session to its target broker; set by the listeners.
     """
@@ -58,6 +60,7 @@ class Sessions:
         self.admission = Admission(limits, clock)
         self.waiters = WaiterCounts(limits.waiters_per_principal)
         self.held = HeldRequests(limits.held_request_bytes)
+        self.unproven = UnprovenRequests(limits.held_request_bytes)
         self.quotas = WriteQuotas(limits.forwarded_bytes_per_second)
         self.rights = LastRights()
         self.own_names = OwnNames()

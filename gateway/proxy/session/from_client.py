@@ -13,7 +13,13 @@ from gateway.groups.gate.rules.gates import named
 from gateway.proxy.rules.own_names import PREFIX, is_own
 from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import Session, SessionContext
-from gateway.proxy.session.streams import REQUEST_HEAD, REQUEST_HEAD_BYTES, RequestStream, StreamError
+from gateway.proxy.session.streams import (
+    MIN_REQUEST_BYTES,
+    REQUEST_HEAD,
+    REQUEST_HEAD_BYTES,
+    RequestStream,
+    StreamError,
+)
 from gateway.transport.wire import SPLICE_BYTES
 from protocol.apis import APIS, ApiKey, is_supported
 from protocol.errors import ProtocolError
@@ -54,13 +60,28 @@ class FromClient(Session):
         if self._stalled or self._backlog:
             self._backlog.append(bytes(data))
             self._backlog_bytes += len(data)
-            if self._backlog_bytes > BACKLOG_BYTES:
+            if self._backlog_bytes > BACKLOG_BYTES or (self._begun and self._memory is self.context.unproven):
                 self._pause_reading("backlog")
             self._account()
-            if not self._begun:
-                self._begin()
+            if not self._begun and not self.closed:
+                self._look_at_first()
         elif self._requests.busy or self._requests.collects or not self._pass_request(data, len(data)):
             self._feed(data)
+
+    def _look_at_first(self) -> None:
+        """A connection to a broker costs the broker something, too: it is for who has begun a request of Kafka's."""
+        head = b"".join(self._backlog)
+        if len(head) < REQUEST_HEAD_BYTES:
+            return
+        size, api_key, api_version, _ = REQUEST_HEAD.unpack_from(head)
+        if not MIN_REQUEST_BYTES <= size <= self.context.max_request_bytes:
+            self.close(f"bad request: {size} bytes")
+        elif api_key << 16 | api_version not in SUPPORTED and api_key != _API_VERSIONS:
+            self.close(f"bad request: api key {api_key} version {api_version} is not supported")
+        else:
+            if self._memory is self.context.unproven:
+                self._pause_reading("backlog")
+            self._begin()
 
     def request_peeked(self, data: Buffer) -> bool:
         """See `Receiver.peeked`."""
@@ -128,7 +149,21 @@ class FromClient(Session):
         held = requests.held + self._backlog_bytes + self._held_frames
         if held != self._held and not self.closed:
             self._held = held
-            self.context.held.holds(self, held, unfinished=requests.collecting)
+            self._memory.holds(self, held, unfinished=requests.collecting)
+
+    def login_changed(self) -> None:
+        """See `Session.login_changed`. Who has logged in once is no stranger any more, also when it has to again."""
+        super().login_changed()
+        held = self.context.held
+        if self.login.accepted and self._memory is not held:
+            self._memory.ended(self)
+            self._memory = held
+            held.holds(self, self._held, unfinished=self._requests.collecting)
+
+    def close(self, reason: str) -> None:
+        """See `Session.close`. What nobody will look at any more is not kept until the session is forgotten."""
+        super().close(reason)
+        self._backlog.clear()
 
     def release(self, exchange: Exchange) -> None:
         """See `Session.release`."""

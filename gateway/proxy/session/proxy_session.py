@@ -35,6 +35,7 @@ class ProxySession(FromClient, FromBroker):
         self.listener = listener
         if listener is not None and listener.identity is not None:
             self.login = TokenLogin(self, listener.identity, context.loop)
+            self._memory = context.unproven
 
     def proved(self, certificate: bytes) -> None:
         """The client's certificate, in DER, was verified."""
@@ -47,7 +48,7 @@ class ProxySession(FromClient, FromBroker):
             self.principal = self.certificate_principal
 
     def client_connected(self, wire: Connected, host: str) -> None:
-        """The client is there, on `host`. It gets a connection to its target broker when it sends something."""
+        """The client is there, on `host`. It gets a connection to its target broker for the head of a request."""
         self.host = host
         self._client = wire
         self.context.session_opened(self)
@@ -62,6 +63,7 @@ class ProxySession(FromClient, FromBroker):
             wire.close()
             return
         self._upstream = wire
+        self._begun = True
         if isinstance(wire, Wire) and isinstance(self._client, Wire):
             self._client.splice_to(wire, self._requests)
             wire.splice_to(self._client, self._responses)

@@ -24,6 +24,7 @@ from gateway.proxy.rules.leader_order import LeaderOrder
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.rules.pipeline_guard import PipelineGuard
+from gateway.proxy.rules.unproven_requests import UnprovenRequests
 from gateway.proxy.rules.waiters import WaiterCounts
 from gateway.proxy.session.exchange import Exchange, Transform, WatchesAnswers
 from gateway.proxy.session.listener import Listener
@@ -75,6 +76,7 @@ class SessionContext(Protocol):
         limits: how much clients may take.
         waiters: at gates, by principal.
         held: the memory of requests that wait.
+        unproven: that of requests before a login.
         rights: who may write what, as last asked of the target.
         lease_valid: may what a write pause concerns be written and answered now? See `fleet/rules/leases.py`.
         watch: looks at answers; None while nobody asks for it, which is nearly always.
@@ -92,6 +94,7 @@ class SessionContext(Protocol):
     limits: Limits
     waiters: WaiterCounts
     held: HeldRequests
+    unproven: UnprovenRequests
     rights: LastRights
     lease_valid: Callable[[], bool]
     watch: WatchesAnswers | None
@@ -184,6 +187,7 @@ class Session(ABC):
         self.certificate_principal = ""  # who the client's certificate says it is
         self.listener: Listener | None = None  # the listener it came by
         self.login: SessionLogin = Login(self, context.loop, required=context.asks_login)
+        self._memory: HeldRequests | UnprovenRequests = context.held if self.login.accepted else context.unproven
         self.passes_bytes = 0  # requests up to this size may pass as they come; none before the target's consent
         self.authorized: dict[object, tuple[float, bool]] = {}  # see `produce/authorization.py`: (asked at, allowed)
         self.group_rights: dict[str, tuple[float, int]] = {}  # group -> (asked at, operations)
@@ -198,7 +202,7 @@ class Session(ABC):
         self._sequencer = Sequencer()
         self._expected: deque[Exchange] = deque()  # what the upstream will answer, in its order
         self._stalled = True  # until the upstream is connected
-        self._begun = False  # the client has sent something
+        self._begun = False  # a broker is asked for: the client has sent the head of a request
         self._draining = False
         self._drained = ""  # why it closes then
         self._paused_for: set[str] = set()
@@ -411,7 +415,7 @@ class Session(ABC):
         if self._quiet is not None:
             self._quiet.cancel()
         self.login.closed()
-        self.context.held.ended(self)
+        self._memory.ended(self)
         for callback in self.on_close:
             callback()
         self.on_close.clear()

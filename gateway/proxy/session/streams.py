@@ -39,7 +39,7 @@ class RequestStream:
     """The client's side. `feed` returns the unconsumed rest when the sink asked to stop, else None.
 
     `through`: bytes of the current opaque frame that are still to come. `held`: those of an intercepted one that have
-    arrived. `collects`: the last frame was intercepted.
+    arrived, or what waits to be looked at again. `collects`: the last frame was intercepted.
     """
 
     __slots__ = ("_chunks", "_max", "_need", "_sink", "collects", "held", "through")
@@ -81,6 +81,7 @@ class RequestStream:
         if self._chunks and not self._need:  # a head that was cut in two
             data = b"".join((*self._chunks, data))
             self._chunks.clear()
+            self.held = 0
         return self._cut(memoryview(data))
 
     def _cut(self, view: memoryview) -> memoryview | None:  # noqa: C901 - the hot loop, kept in one piece
@@ -105,6 +106,7 @@ class RequestStream:
                 raise StreamError(f"request of {size} bytes (at least {MIN_REQUEST_BYTES}, at most {self._max})")
             collect = self._sink.begin(key, version, correlation, size, view[at + 4 : min(at + 4 + size, end)])
             if collect is None:
+                self.held = end - at
                 break
             self.collects = collect
             if not collect:

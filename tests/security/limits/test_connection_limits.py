@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.context import Sessions
+from protocol.apis import ApiKey
 from tests.support.gateways.listening import is_closed, listening
 from tests.support.identities.self_signed import self_signed
 from tests.support.proxy.limits import limits_with
@@ -63,7 +65,12 @@ async def test_nothing_is_done_for_who_says_nothing(unused_port: Callable[[], in
         _, writer = await connect()
         await wait_until_async(lambda: bool(sessions.open))
         assert asked == []
-        writer.write(b"\0")
+        head = struct.pack(">ihhih", 30, ApiKey.API_VERSIONS, 3, 1, -1)
+        writer.write(head[:13])
+        (session,) = sessions.open
+        await wait_until_async(lambda: bool(cast("Any", session)._backlog))
+        assert asked == []
+        writer.write(head[13:])
         await wait_until_async(lambda: bool(asked))
         assert asked == list(sessions.open)
         writer.close()
