@@ -26,6 +26,13 @@ class LeftBehind(NamedTuple):
     until: float = inf
 
 
+class BrokenOff(NamedTuple):
+    """From where on the source is nobody's copy, since somebody wrote there. `until`: as `LeftBehind`'s."""
+
+    begin: int
+    until: float = inf
+
+
 class Excused:
     """Of one run. `cutover_at`: key -> when its cutover was seen, in seconds; changes as the run goes on. `ack_both`: a
     gateway tells no success before a record is on both clusters.
@@ -39,6 +46,7 @@ class Excused:
         self._deleted: dict[str, set[str]] = {}  # key -> records that somebody deleted where they were written
         self._late: dict[str, set[str]] = {}
         self._nobodys = ""
+        self._broken_off: dict[str, list[BrokenOff]] = {}  # by key
 
     def left_behind(self, key: str, values: Iterable[bytes], begin: int) -> None:
         """A failover leaves these records on the source alone, from offset `begin` on."""
@@ -46,6 +54,9 @@ class Excused:
 
     def made_anew(self, topic: str, now: float) -> None:
         """The source's log is the target's copy from here on: what was left behind is gone, or was written again."""
+        for key, ends in self._broken_off.items():
+            if key.rpartition("/")[0] == topic:
+                self._broken_off[key] = [each._replace(until=min(each.until, now)) for each in ends]
         for key, left in self._left.items():
             if key.rpartition("/")[0] == topic:
                 self._left[key] = [each._replace(until=min(each.until, now)) for each in left]
@@ -57,6 +68,19 @@ class Excused:
     def nobodys(self, producer: str) -> None:
         """What this one writes to the source behind a cutover nobody is to miss, nor to find anywhere else."""
         self._nobodys = f"{producer}:"
+
+    def is_nobodys(self, value: bytes | None) -> bool:
+        """It is such a record."""
+        return bool(self._nobodys) and value is not None and _text(value).startswith(self._nobodys)
+
+    def broken_off(self, key: str, begin: int) -> None:
+        """The mirror back is FAILED by such records: from this offset on the source is nobody's copy."""
+        if not self._broken_now(key, inf):
+            self._broken_off.setdefault(key, []).append(BrokenOff(begin))
+
+    def is_broken_off(self, topic: str) -> bool:
+        """It is, and was not made anew since."""
+        return any(self._broken_now(key, inf) for key in self._broken_off if key.rpartition("/")[0] == topic)
 
     def late(self, key: str, text: str) -> None:
         """A write that was not answered landed on the source behind the cutover."""
@@ -74,6 +98,8 @@ class Excused:
             left = (each.texts for each in self._left_now(key, at))
             left_out = left_out.union(self._late.get(key, ()), *left)
             if self._nobodys:
+                begin = min(self._broken_now(key, at), default=inf)
+                records = [each for each in records if each[0] < begin]
                 left_out = left_out.union(text for _, text in records if text.startswith(self._nobodys))
         return [each for each in records if each[1] not in left_out] if left_out else records
 
@@ -118,8 +144,14 @@ class Excused:
                 for part in op["value"]
             ]
             return {**op, "value": parts}
-        begins = {key: [each.begin for each in self._left_now(key, at)] for key in op["value"]}
+        begins = {
+            key: [*(each.begin for each in self._left_now(key, at)), *self._broken_now(key, at)] for key in op["value"]
+        }
         return {**op, "value": {key: min(offset, *begins[key], offset) for key, offset in op["value"].items()}}
+
+    def _broken_now(self, key: str, at: float) -> list[int]:
+        """From where on the source's log was nobody's copy at that time; empty when it was one."""
+        return [each.begin for each in self._broken_off.get(key, ()) if at <= each.until]
 
     def _left_now(self, key: str, at: float) -> Iterator[LeftBehind]:
         """What the source's log has at that time of what a failover left behind."""

@@ -33,6 +33,7 @@ from tests.simulation.judge.groups import (
     members_after_promote,
 )
 from tests.simulation.judge.history import judge_history, writes_of
+from tests.simulation.judge.late_writers import ends_rightly
 from tests.simulation.judge.logs import (
     Pair,
     common,
@@ -190,7 +191,10 @@ class Judge:
             if said.state is MirrorState.ACTIVE:
                 self._failed_over.discard(topic)  # both logs were made the same again
         before = entry.before.state if isinstance(entry.before, MirrorRecord) else None
-        if said.state in _FAILED and before not in _FAILED and topic not in self.allowed:
+        if nobodys := ends_rightly(said, self._source, self._excused.is_nobodys):
+            for index, begin in nobodys.items():
+                self._excused.broken_off(f"{topic}/{index}", begin)
+        elif said.state in _FAILED and before not in _FAILED and topic not in self.allowed:
             what = f"{said.state}: {said.error} {said.error_message}"
             self.findings.add("failed_topics", topic, what, now)
         side, old = side_of(said), self._sides.get(topic, SOURCE)
@@ -291,6 +295,10 @@ class Judge:
     def nobodys(self, producer: str) -> None:
         """Somebody writes to the source whom nobody has told of the cutover."""
         self._excused.nobodys(producer)
+
+    def is_broken_off(self, topic: str) -> bool:
+        """Its mirror back is FAILED, and rightly so: see `late_writers.py`."""
+        return self._excused.is_broken_off(topic)
 
     # -- at the end ------------------------------------------------------------------------------------------
 

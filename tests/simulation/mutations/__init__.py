@@ -20,6 +20,7 @@ def mutations() -> Mapping[str, Mutation]:
         group_faults,
         joined_faults,
         mirror_faults,
+        owner_faults,
         past,
         rest_faults,
         right_faults,
@@ -40,6 +41,7 @@ def mutations() -> Mapping[str, Mutation]:
         cut_off_faults.MUTATIONS,
         rest_faults.MUTATIONS,
         ground_faults.MUTATIONS,
+        owner_faults.MUTATIONS,
     )
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):

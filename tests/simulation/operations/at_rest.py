@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway.state.records import Deletion, MirrorRecord
 from tests.simulation.judge.claims import left_on_source, wrong_claims
 from tests.simulation.judge.configs import STAMPS, Owned, wrong_configs
+from tests.simulation.judge.late_writers import untold, wrong_answer
 from tests.simulation.judge.log_starts import wrong_log_starts
 from tests.simulation.judge.stamps import wrong_stamps
 from tests.simulation.judge.state import side_of
@@ -134,9 +135,17 @@ class AtRest:
                 count = self._partitions(self._world.source, mirror.source_topic)
                 left = left_on_source(mirror, state.link_id(mirror.link), self._world.source, count)
                 pairs = self._world.judge.pairs(mirror)
-                whats = wrong_claims(mirror, shown, pairs, left, self._readers(mirror))
+                whats = [*wrong_claims(mirror, shown, pairs, left, self._readers(mirror)), *untold(mirror, shown, left)]
+                whats += wrong_answer(mirror, left, *(await self._asked_to_undo(mirror)))
                 found += [("claims_wrong", mirror.mirror_topic, what) for what in whats]
         return found
+
+    async def _asked_to_undo(self, mirror: MirrorRecord) -> tuple[int, Any]:
+        """What an undo would do, of a mirror back; (0, None) when nobody tells, or it is none."""
+        if not mirror.is_reverse:
+            return 0, None
+        path = f"/v3/links/{mirror.link}/mirrors:undo?validate_only=true"
+        return await self._world.operator.ask("POST", path, {"mirror_topic_names": [mirror.mirror_topic]})
 
     def _deleted(self, side: str, partition: Partition, began: int, who: str) -> None:
         """Somebody has asked for it by the protocol, as nobody does here but the fleet."""

@@ -74,9 +74,9 @@ class Ending:
 
     def _is_level(self, mirror: dict[str, Any], of: Branch | World) -> bool:
         """By the logs: a mirror that has not heard of the last records yet says that it is level."""
-        if mirror["mirror_status"] == "STOPPED":
-            return True
         topic, lags = mirror["mirror_topic_name"], mirror["mirror_lags"]
+        if mirror["mirror_status"] == "STOPPED" or of.judge.is_broken_off(topic):
+            return True
         if mirror["mirror_status"] == "FAILED":
             raise TopicFailed(f"{topic}: {mirror}")
         origin = of.target if mirror["mirror_direction"] == "REVERSE" else of.source
