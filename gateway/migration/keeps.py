@@ -63,8 +63,10 @@ class KeepTimes:
     def _meaning(self, mirror: MirrorRecord) -> Sequence[tuple[MigrationRecord, _Meant, str]]:
         """Migrations whose file means the topic, with the application that does."""
         found = []
+        link = self._store.links.get(mirror.link)
         for record in self._store.migrations.values():
-            file = self._file(record) if record.link == mirror.link else None
+            is_its = link is not None and record.is_of(link)
+            file = self._file(record) if is_its else None
             if file is None:
                 continue
             if owner := file.owner(mirror.source_topic):

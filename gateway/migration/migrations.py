@@ -12,7 +12,7 @@ import structlog
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.migration.rules.client_errors import ClientErrors
 from gateway.migration.rules.file import FileError, MigrationFile, as_text, of_text
-from gateway.migration.rules.resolve import MigrationPlan, resolve
+from gateway.migration.rules.resolve import CUTOVERS, MigrationPlan, resolve
 from gateway.migration.rules.undo import UndoStanding, standing
 from gateway.migration.rules.world import World
 from gateway.migration.world_reader import WorldReader
@@ -100,9 +100,10 @@ class Migrations:
             )
         if old is None and len(self._store.migrations) >= MIGRATIONS:
             raise BadRequest(f"there are {MIGRATIONS} migrations already: lockgate migration delete")
-        if old is not None and old.file == text and old.state is MigrationState.RUNNING:
+        if old is not None and old.file == text and old.state is MigrationState.RUNNING and not self._trouble(old):
             return old
         made = old or MigrationRecord(name=file.migration, link=file.link, file=text, created_ms=now)
+        made = replace(made, link_id=self._records.link(file.link).link_id)
         running = replace(
             made, file=text, state=MigrationState.RUNNING, state_since_ms=now, applied_by=by, stopped_by=""
         )
@@ -206,9 +207,27 @@ class Migrations:
         except (FileError, ValueError) as exc:
             raise Conflict(f"migration '{record.name}': its file cannot be read by this version: {exc}") from exc
 
+    def promoting(self, name: str) -> str:
+        """The promote of topics that is under way for a migration, by its key in `running`; '' when none is."""
+        prefixes = tuple(kind.value for kind in CUTOVERS)
+        return min((key for key in self.running.get(name, ()) if key.startswith(prefixes)), default="")
+
     async def plan(self, file: MigrationFile, *, fresh: bool = False) -> MigrationPlan:
         """What is left of a file now."""
         return (await self.plan_and_world(file, fresh=fresh))[0]
+
+    async def plan_of(self, record: MigrationRecord, *, fresh: bool = False) -> tuple[MigrationPlan, World]:
+        """What is left of a migration now, for who acts on it. Conflict: as `file_of`, or it is of another link."""
+        if trouble := self._trouble(record):
+            raise Conflict(trouble)
+        return await self.plan_and_world(self.file_of(record), fresh=fresh)
+
+    def _trouble(self, record: MigrationRecord) -> str:
+        """Of one whose link was deleted, and made anew with the same name: that may be another cluster."""
+        link = self._store.links.get(record.link)
+        if link is None or record.is_of(link):
+            return ""
+        return f"link '{record.link}' was made anew since the file was applied: lockgate migration apply FILE"
 
     async def plan_and_world(self, file: MigrationFile, *, fresh: bool = False) -> tuple[MigrationPlan, World]:
         """What is left of a file now, and the world that says so."""
@@ -219,6 +238,8 @@ class Migrations:
     async def _view(self, record: MigrationRecord, *, fresh: bool = False) -> MigrationView:
         file = self.file_of(record)
         plan, world = await self.plan_and_world(file, fresh=fresh)
+        if trouble := self._trouble(record):
+            plan = MigrationPlan(applications=(), problems=(trouble,))
         undo = ((one.application.name, standing(one, world)) for one in plan.applications)
         return MigrationView(
             record=record,

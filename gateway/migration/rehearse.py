@@ -16,7 +16,6 @@ from gateway.cutover.rehearsals import Rehearsals
 from gateway.errors import BadRequest, ControlError
 from gateway.migration.migrations import Migrations
 from gateway.migration.rules.rehearsals import due, to_rehearse
-from gateway.migration.rules.resolve import StepKind
 from gateway.operations.records import Records
 from gateway.state.link_config import parse
 from gateway.state.migration_records import JournalEntry, MigrationRecord, MigrationState
@@ -26,7 +25,6 @@ from gateway.topics.promote_plan import REFUSALS
 LOOK_EVERY_S: Final = 5.0
 REHEARSED: Final = "REHEARSED"
 NOT_REHEARSED: Final = "REHEARSAL_GIVEN_UP"
-_PROMOTES: Final = (StepKind.PROMOTE_TOPICS.value, StepKind.PROMOTE_TOGETHER.value)
 _SCHEDULE: Final = "schedule"
 _log = structlog.get_logger("lockgate.control")
 
@@ -46,6 +44,7 @@ class MigrationRehearsals:
         self._records = records
         self._migrations = migrations
         self._rehearsals = rehearsals
+        self._begun: dict[tuple[str, str], int] = {}
 
     async def rehearse(
         self, name: str, application: str, by: str, *, validate_only: bool = False
@@ -56,7 +55,7 @@ class MigrationRehearsals:
             NotFound: there is no such migration. BadRequest: the file has no such application.
         """
         record = self._migrations.record(name)
-        plan, world = await self._migrations.plan_and_world(self._migrations.file_of(record))
+        plan, world = await self._migrations.plan_of(record)
         chosen = [one for one in plan.applications if application in ("", one.application.name)]
         if not chosen:
             raise BadRequest(f"migration '{name}' has no application '{application}'")
@@ -72,8 +71,10 @@ class MigrationRehearsals:
 
     async def run_due(self) -> None:
         """Those whose window is open, of migrations that are RUNNING, one after the other."""
-        for record in list(self._records.store.migrations.values()):
-            if record.state is not MigrationState.RUNNING or self._promotes(record.name):
+        there = self._records.store.migrations
+        self._begun = {key: at for key, at in self._begun.items() if key[0] in there}
+        for record in list(there.values()):
+            if record.state is not MigrationState.RUNNING or self._migrations.promoting(record.name):
                 continue
             try:
                 await self._look(record)
@@ -86,12 +87,14 @@ class MigrationRehearsals:
         file = self._migrations.file_of(record)
         if not any(one.rehearsals for one in file.applications):
             return
-        plan, world = await self._migrations.plan_and_world(file)
-        for one, topics in due(plan, world, record.rehearsed):
+        plan, world = await self._migrations.plan_of(record)
+        begun = dict(record.rehearsed)
+        for (migration, name), at in self._begun.items():  # also what the journal could not be told of
+            if migration == record.name:
+                begun[name] = max(at, begun.get(name, 0))
+        for one, topics in due(plan, world, begun):
+            self._begun[record.name, one.application.name] = self._records.now_ms()
             await self._one(record, one.application.name, topics, _SCHEDULE)
-
-    def _promotes(self, name: str) -> bool:
-        return any(key.startswith(_PROMOTES) for key in self._migrations.running.get(name, ()))
 
     async def _one(
         self, record: MigrationRecord, application: str, topics: Sequence[str], by: str, *, validate_only: bool = False

@@ -18,8 +18,8 @@ from gateway.errors import ControlError
 from gateway.kafka.connection.errors import NetError
 from gateway.migration.carry_out import CarryOut, Done
 from gateway.migration.migrations import Migrations
-from gateway.migration.rules.resolve import ApplicationPlan, MigrationPlan, PlannedStep, StepKind
-from gateway.migration.rules.stop_rules import Fired, fired
+from gateway.migration.rules.resolve import CUTOVERS, ApplicationPlan, MigrationPlan, PlannedStep, StepKind
+from gateway.migration.rules.stop_rules import Fired, fired, unmeasured
 from gateway.operations.records import Records
 from gateway.state.migration_records import JournalEntry, MigrationRecord, MigrationState
 from gateway.state.store import ProducerFenced, StoreError
@@ -33,7 +33,6 @@ AT_ONCE: Final = 8
 """Steps of one migration that are under way."""
 _BACKOFF_S: Final = (2.0, 60.0)
 _TROUBLE: Final = (*REFUSALS, NetError, StoreError, TimeoutError, OSError)
-_PROMOTES: Final = (StepKind.PROMOTE_TOPICS, StepKind.PROMOTE_TOGETHER)
 STOPPED_BY_RULE: Final = "STOPPED_BY_RULE"
 _log = structlog.get_logger("lockgate.control")
 
@@ -94,7 +93,7 @@ class MigrationRun:
 
     async def _look(self, record: MigrationRecord) -> None:
         file = self._migrations.file_of(record)
-        plan, world = await self._migrations.plan_and_world(file)
+        plan, world = await self._migrations.plan_of(record)
         if not plan.is_done and (rule := fired(file, plan, world, record.accepted)) is not None:
             await self._stop(record, rule)
             return
@@ -105,11 +104,15 @@ class MigrationRun:
                 entry = JournalEntry(self._records.now_ms(), MigrationState.DONE.value)
                 await self._migrations.change(record, entry, MigrationState.DONE)
             return
+        held = unmeasured(file, plan, world)
         for one, step in due(plan):
             if len(running) >= AT_ONCE:
                 return
             key = key_of(one, step)
-            if key in running or not self._is_due(record.name, key) or _is_held(step, running):
+            if held and step.kind in CUTOVERS:
+                self._migrations.failures[record.name][key] = held
+                continue
+            if key in running or not self._is_due(record.name, key) or self._is_held(record.name, step):
                 continue
             running.add(key)
             self._background.spawn(self._take(record, one, step, key), f"migration {record.name}: {key}")
@@ -146,8 +149,8 @@ class MigrationRun:
 
     async def _take(self, record: MigrationRecord, one: ApplicationPlan, step: PlannedStep, key: str) -> None:
         try:
-            if not self._still(record):
-                return
+            if not self._still(record) or not await self._still_due(record, one, step):
+                return  # the next look decides anew
             done = await self._carry_out.step(record.link, one, step)
             self._failed.pop((record.name, key), None)
             await self._note(record, one, step, done)
@@ -158,10 +161,25 @@ class MigrationRun:
         finally:
             self._migrations.running.get(record.name, set()).discard(key)
 
+    def _is_held(self, name: str, step: PlannedStep) -> bool:
+        """A promote of topics waits until another one is over."""
+        return step.kind in CUTOVERS and bool(self._migrations.promoting(name))
+
     def _still(self, record: MigrationRecord) -> bool:
         """The file that the step comes of still counts."""
         now = self._store.migrations.get(record.name)
         return now is not None and now.state is MigrationState.RUNNING and now.file == record.file
+
+    async def _still_due(self, record: MigrationRecord, one: ApplicationPlan, step: PlannedStep) -> bool:
+        """Asked right before a promote, with the names that the source has now, its windows and its rules."""
+        if step.kind not in CUTOVERS:
+            return True
+        file = self._migrations.file_of(record)
+        plan, world = await self._migrations.plan_of(record, fresh=True)
+        if fired(file, plan, world, record.accepted) is not None or unmeasured(file, plan, world):
+            return False
+        asked = one.application.name, step
+        return self._still(record) and any((now.application.name, left) == asked for now, left in due(plan))
 
     async def _note(self, record: MigrationRecord, one: ApplicationPlan, step: PlannedStep, done: Done) -> None:
         _log.info("migration step", migration=record.name, application=one.application.name, step=step.kind.value)
@@ -212,8 +230,3 @@ def due(plan: MigrationPlan) -> Iterator[tuple[ApplicationPlan, PlannedStep]]:
         for step in one.steps:
             if not step.waits_for and (not creates or step.kind in (StepKind.CREATE_MIRROR, StepKind.DECLARE_GROUP)):
                 yield one, step
-
-
-def _is_held(step: PlannedStep, running: set[str]) -> bool:
-    """A promote of topics waits until another one is over."""
-    return step.kind in _PROMOTES and any(key.startswith(tuple(kind.value for kind in _PROMOTES)) for key in running)

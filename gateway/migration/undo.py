@@ -62,12 +62,14 @@ class MigrationUndo:
             but groups that were demoted before one that could not be; asking again goes on.
         """
         record = self._migrations.record(name)
+        self._require_no_promote(name)
         home = await self._home(record, application, with_groups=with_groups)
         await self._check(record, home)
         if validate_only:
             return Undone(home=home, view=await self._migrations.describe(name))
         before = await self._paused(record, application, by, home)
         try:
+            self._require_no_promote(name)
             await self._demote(record.link, home.demoted)
             await self._undos.undo(record.link, home.topics, groups=home.groups, migration=name)
         except REFUSALS as exc:
@@ -75,8 +77,13 @@ class MigrationUndo:
             raise
         return Undone(home=home, view=await self._migrations.describe(name))
 
+    def _require_no_promote(self, name: str) -> None:
+        """What is being promoted would stay on the target, behind an undo of all of it."""
+        if step := self._migrations.promoting(name):
+            raise Conflict(f"{step} is under way: lockgate migration pause {name}, and ask again when it is over")
+
     async def _home(self, record: MigrationRecord, application: str, *, with_groups: bool) -> GoesHome:
-        plan, world = await self._migrations.plan_and_world(self._migrations.file_of(record))
+        plan, world = await self._migrations.plan_of(record)
         chosen = [one for one in plan.applications if application in ("", one.application.name)]
         if not chosen:
             raise BadRequest(f"migration '{record.name}' has no application '{application}'")

@@ -114,6 +114,7 @@ class WorldReader:
             written_on_target=written_on_target(mirror),
             promoted_ms=mirror.cutover.at_ms,
             late=_late(mirror, view),
+            late_known=self._mirrors.late_writes_known(mirror.link, mirror.mirror_topic),
             undo=mirror.cutover.undo,
             undo_until_ms=mirror.cutover.undo_until_ms,
         )

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from gateway.state.records import LinkRecord
+
 JOURNAL: Final = 1_000
 """Entries that are kept, the newest; how many went before them is counted."""
 
@@ -43,6 +45,9 @@ class JournalEntry:
 class MigrationRecord:
     """One migration. `file`: `migration/rules/file.py` `as_text`. `applied_by`: who applied that file.
 
+    `link_id`: of the link when the file was applied, so that one that is made anew with its name is not taken for it;
+    -1 in a record of an older version.
+
     `rehearsed`: by application, the wall clock's milliseconds when its promote was rehearsed last.
     `stopped_by`: the rule of its file that has PAUSED it, with value and bound; ''. `accepted`: by rule, the value with
     which somebody went on.
@@ -61,6 +66,11 @@ class MigrationRecord:
     rehearsed: Mapping[str, int] = field(default_factory=dict)
     stopped_by: str = ""
     accepted: Mapping[str, int] = field(default_factory=dict)
+    link_id: int = -1
+
+    def is_of(self, link: LinkRecord) -> bool:
+        """The link that the file was applied for, not one that was made anew with its name."""
+        return self.link == link.name and self.link_id in (-1, link.link_id)
 
     def noted(self, *entries: JournalEntry) -> MigrationRecord:
         """With these in its journal."""

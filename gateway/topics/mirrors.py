@@ -299,6 +299,10 @@ class Mirrors:
         """The record of a mirror topic, if there is one."""
         return self._store.mirrors.get((link, topic))
 
+    def late_writes_known(self, link: str, topic: str) -> bool:
+        """Whether the topic's `records_after_cutover` were measured since this process leads."""
+        return self._promoter.late_writes_known(link, topic)
+
     def view(self, mirror: MirrorRecord) -> MirrorView:
         """The mirror as shown; of one whose record does not say where its partitions ended, that."""
         broken, link, paused = "", self._store.links.get(mirror.link), self._is_paused(mirror)

@@ -78,6 +78,10 @@ class TopicPromoter:
         """See `operations/partners.py`."""
         return self._late.of(link, topic)
 
+    def late_writes_known(self, link: str, topic: str) -> bool:
+        """See `operations/partners.py`."""
+        return self._late.is_known(link, topic)
+
     async def require_no_late_writes(self, link: str, topics: Sequence[str]) -> None:
         """See `operations/partners.py`."""
         await self._late.require_none(link, topics)

@@ -80,6 +80,7 @@ class RecordsAfterCutover:
         self._now_ms = records.now_ms
         self._watch = PostPromoteWatch()
         self._after_cutover: dict[tuple[str, str], Mapping[int, int]] = {}
+        self._measured: set[TopicOfLink] = set()
         self.all: Mapping[tuple[str, str], Mapping[int, int]] = MappingProxyType(self._after_cutover)
         deleted.subscribe(lambda mirror: self._after_cutover.pop((mirror.link, mirror.mirror_topic), None))
 
@@ -91,6 +92,12 @@ class RecordsAfterCutover:
         """Partition -> records after the cutover; empty when there are none, as far as the source was last seen."""
         return self._after_cutover.get((link, topic), {})
 
+    def is_known(self, link: str, topic: str) -> bool:
+        """Whether `of` tells what is there: the source was compared since this process leads, or need not be."""
+        mirror = self._store.mirrors.get((link, topic))
+        watched = mirror is not None and is_looked_at(mirror) and any(self._watched([mirror]))
+        return not watched or (link, topic) in self._measured
+
     async def look(self) -> None:
         """Ask every source that is there for the topics whose turn it is, once."""
         stopped = [m for m in self._store.mirrors.values() if m.state is MirrorState.STOPPED]
@@ -101,6 +108,7 @@ class RecordsAfterCutover:
         }
         for key in self._after_cutover.keys() - kept:
             del self._after_cutover[key]  # a failback has dealt with them
+        self._measured &= kept
         try:
             late = await self._lifted.restore_all([mirror for mirror in stopped if mirror.restore_configs])
         except StoreError as exc:
@@ -175,6 +183,8 @@ class RecordsAfterCutover:
             counts = (await self._late(link, mirror, marks, floors)).counts
         except (ControlError, NetError, TimeoutError, OSError, WrongLength) as exc:
             _log.debug("source of a promoted topic not compared", topic=mirror.mirror_topic, error=str(exc))
+        else:
+            self._measured.add(_key(mirror))
         if self._store.mirrors.get(_key(mirror)) is mirror:  # else a mirror back began or ended meanwhile
             self._note(mirror, counts)
 

@@ -6,7 +6,8 @@ there says for what it waits; one that waits for nothing may be taken now.
 
 What people do is respected. A mirror that is paused, mirrored back or FAILED, a group that was demoted, are waited for
 with the command that goes on; nothing is repaired, resumed or promoted over their heads. A topic that another link
-mirrors is not taken from it.
+mirrors is not taken from it. An application is not promoted while the source does not tell all that it means: the rest
+would be left behind without a word.
 
 An application goes through three stages: its mirrors are there; its groups read on the target; its topics are written
 there. In one that moves `together` the last two are one step, since its transactions tie them.
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from gateway.kafka.rules.names import is_internal
 from gateway.migration.rules.file import Application, MigrationFile, Until, matches
@@ -36,6 +38,10 @@ class StepKind(StrEnum):
     PROMOTE_GROUP = "PROMOTE_GROUP"
     PROMOTE_TOPICS = "PROMOTE_TOPICS"
     PROMOTE_TOGETHER = "PROMOTE_TOGETHER"
+
+
+CUTOVERS: Final = (StepKind.PROMOTE_TOPICS, StepKind.PROMOTE_TOGETHER)
+"""Steps by which topics change sides."""
 
 
 class Stage(StrEnum):
@@ -106,7 +112,7 @@ def resolve(file: MigrationFile, world: World) -> MigrationPlan:
             over_ms = max(
                 over_ms, *(world.mirrors[name].promoted_ms for name in plan.topics if name in world.mirrors), 0
             )
-    problems = [world.source_trouble] if world.source_topics is None and _asks_the_source(file, world) else []
+    problems = [world.source_trouble] if any(_is_not_told(one, world) for one in file.applications) else []
     return MigrationPlan(applications=tuple(plans[one.name] for one in file.applications), problems=tuple(problems))
 
 
@@ -115,9 +121,11 @@ def _is_behind(plan: ApplicationPlan) -> bool:
     return plan.stage is not Stage.PROMOTED
 
 
-def _asks_the_source(file: MigrationFile, world: World) -> bool:
-    """Names in it cannot be resolved without the source."""
-    names = [name for one in file.applications for name in (*one.topics, *one.groups)]
+def _is_not_told(application: Application, world: World) -> bool:
+    """Names in it cannot be resolved without the source, which does not tell them."""
+    if world.source_topics is not None:
+        return False
+    names = (*application.topics, *application.groups)
     return any(name.endswith("*") or (name not in world.mirrors and name not in world.groups) for name in names)
 
 
@@ -178,7 +186,7 @@ class _Resolver:
         problems = [*self.problems, *self._in_the_way(topics)]
         return ApplicationPlan(
             application=application,
-            stage=_stage(mirrors, moves, promotes, problems),
+            stage=_stage(mirrors, moves, promotes, open_ends=bool(problems) or _is_not_told(application, world)),
             steps=tuple(steps),
             problems=tuple(problems),
             beyond=len(stages[Until.PROMOTED]) - len(steps),
@@ -256,15 +264,17 @@ class _Resolver:
     # -- promotes --------------------------------------------------------------------------------------------------
 
     def _promote(self, topics: Iterable[str], groups: Sequence[str]) -> Iterator[PlannedStep]:
+        trouble = self.world.source_trouble if _is_not_told(self.application, self.world) else ""
         left = [name for name in topics if not self._is_stopped(name)]
         still = [name for name in groups if not self._is_promoted(name)]
         if not self.application.together:
             if left:
-                waits = self._first(self._mirrors_wait, left) or self._gate(still, begun=False)
+                waits = trouble or self._first(self._mirrors_wait, left) or self._gate(still, begun=False)
                 yield PlannedStep(kind=StepKind.PROMOTE_TOPICS, topics=tuple(left), waits_for=waits)
         elif left or still:
             begun = len(left) < len([*topics]) or len(still) < len(groups)
-            waits = self._first(self._mirrors_wait, left) or self._together_waits(still) or self._gate((), begun=begun)
+            waits = trouble or self._first(self._mirrors_wait, left) or self._together_waits(still)
+            waits = waits or self._gate((), begun=begun)
             yield PlannedStep(kind=StepKind.PROMOTE_TOGETHER, topics=tuple(left), groups=tuple(still), waits_for=waits)
 
     def _is_stopped(self, name: str) -> bool:
@@ -339,15 +349,17 @@ def _stage(
     mirrors: Sequence[PlannedStep],
     moves: Sequence[PlannedStep],
     promotes: Sequence[PlannedStep],
-    problems: Sequence[str],
+    *,
+    open_ends: bool,
 ) -> Stage:
+    """`open_ends`: there may be more of it than these steps say."""
     if mirrors:
         return Stage.TO_MIRROR
     if moves:
         return Stage.MIRRORED
     if promotes:
         return Stage.GROUPS_MOVED if not any(one.groups for one in promotes) else Stage.MIRRORED
-    return Stage.PROMOTED if not problems else Stage.MIRRORED
+    return Stage.MIRRORED if open_ends else Stage.PROMOTED
 
 
 __all__ = ["ApplicationPlan", "GroupStanding", "MigrationPlan", "PlannedStep", "Stage", "StepKind", "resolve"]

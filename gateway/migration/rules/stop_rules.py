@@ -55,6 +55,21 @@ def fired(file: MigrationFile, plan: MigrationPlan, world: World, accepted: Mapp
     return _client_errors(file.stop_when.client_errors_percent, world.client_errors)
 
 
+def unmeasured(file: MigrationFile, plan: MigrationPlan, world: World) -> str:
+    """Why nobody can say whether a rule fires, so that nothing more is promoted; '' when all can be told.
+
+    Whoever leads since a moment ago has measured nothing yet. Of `target_lag` nothing is awaited: a group that never
+    commits has none.
+    """
+    promoted = _promoted(plan, world)
+    untold = [name for name in promoted if not world.mirrors[name].late_known]
+    if file.stop_when.late_writes is not None and untold:
+        return f"stop_when.late_writes is not measured yet ('{untold[0]}')"
+    if file.stop_when.client_errors_percent is not None and promoted and world.client_errors is None:
+        return "stop_when.client_errors_percent is not measured yet: the gateways are being asked"
+    return ""
+
+
 def _client_errors(bound: float | None, seen: ClientErrors | None) -> Fired | None:
     """The highest share of errors; nothing fires while too few answers were looked at."""
     worst = None if bound is None or seen is None else seen.worst

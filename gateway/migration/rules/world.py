@@ -15,11 +15,14 @@ _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorStanding:
-    """A mirror topic. `mirror_topic`: its name on the target. `link`: whose it is. `lag`: records, None while it is not
-    known. `reverse`: it is mirrored back, or on its way to that. `remark`: what it waits for, or why it FAILED.
-    `written_on_target`: where clients' writes go, since `promoted_ms`; `late`: records that came to the source behind
-    that. `undo`: of its promote; `kept`: its mirror back has begun by itself, so it is promoted, and can go home until
-    `undo_until_ms`. Times are of the wall clock."""
+    """A mirror topic.
+
+    `mirror_topic`: its name on the target. `link`: whose it is. `lag`: records, None while it is not known. `reverse`:
+    it is mirrored back, or on its way to that. `remark`: what it waits for, or why it FAILED. `written_on_target`:
+    where clients' writes go, since `promoted_ms`; `late`: records that came to the source behind that, if `late_known`.
+    `undo`: of its promote; `kept`: its mirror back has begun by itself, so it is promoted, and can go home until
+    `undo_until_ms`. Times are of the wall clock.
+    """
 
     mirror_topic: str
     state: MirrorState
@@ -30,6 +33,7 @@ class MirrorStanding:
     written_on_target: bool = False
     promoted_ms: int = 0
     late: int = 0
+    late_known: bool = True
     undo: Undo = Undo.NONE
     undo_until_ms: int = 0
 

@@ -90,6 +90,9 @@ class FakeTopicPromoter:
     def waiting_for(self, link: str, topic: str) -> str:
         return self.shared.waits
 
+    def late_writes_known(self, link: str, topic: str) -> bool:
+        return True
+
     def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
         return self.shared.after_cutover
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.errors import BadRequest, Conflict
-from gateway.migration.rules.file import MigrationFile, parsed
+from gateway.migration.rules.file import MigrationFile, as_text, parsed
 from tests.support.control.control_plane import Plane
 from tests.support.waiting import wait_until_async
 
@@ -54,4 +56,21 @@ async def test_a_window_has_one_rehearsal_whoever_leads(plane: Plane) -> None:
     assert journal(plane)[0][:3] == ("REHEARSED", "a", "schedule")
     assert plane.store.migrations["m"].rehearsed.keys() == {"a"}
     await plane.service.migration_rehearsals.run_due()
+    assert len(plane.promoters.rehearsed) == 1
+
+
+async def test_a_rehearsal_that_cannot_be_noted_is_not_begun_again(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would pause the clients' writes, at every look of an hour's window."""
+    await mirrored(plane, until="promoted", groups=["away"], after=["b"])
+
+    async def refused(*_: object, **__: object) -> None:
+        raise Conflict("is being changed by others")
+
+    monkeypatch.setattr(plane.service.migrations, "change", refused)
+    record = plane.store.migrations["m"]
+    await plane.by_hand(replace(record, file=as_text(file(rehearsals=ALWAYS, until="promoted", after=["b"]))))
+    for _ in range(3):
+        await plane.service.migration_rehearsals.run_due()
     assert len(plane.promoters.rehearsed) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from gateway.migration.client_errors import Asked
 from gateway.migration.rules.client_errors import TOPIC, AnswerCount, ClientErrors, Failure, Name
 from gateway.migration.rules.file import MigrationFile, parsed
 from gateway.migration.rules.resolve import StepKind
+from gateway.migration.rules.world import World
+from gateway.migration.world_reader import WorldReader
 from gateway.state.migration_records import MigrationState
 from gateway.state.records import GroupState, MirrorState
 from protocol.errors import ErrorCode
@@ -202,3 +205,56 @@ async def test_errors_of_clients_stop_it_and_who_goes_on_has_them_counted_anew(
     assert (view.record.stopped_by, view.record.accepted, view.client_errors) == ("", {}, None)
     await done(plane)
     assert plane.state("payments") is MirrorState.STOPPED
+
+
+async def test_a_promote_asks_again_right_before_it(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source's names count for some seconds: a group that has come since then would be left behind."""
+    await scene(plane)
+    plane.source.groups["billing-2"] = replace(plane.source.groups["billing"], group="billing-2")
+    plane.service.group_reports.members_on_source["l", "billing-2"] = 0
+    read, looks = WorldReader.read, list[bool]()
+
+    async def as_it_was(self: WorldReader, *args: Any, fresh: bool = False) -> World:
+        world = await read(self, *args, fresh=fresh)
+        looks.append(fresh)
+        if fresh or len(looks) > 8 or world.source_groups is None:
+            return world
+        return replace(world, source_groups=world.source_groups - {"billing-2"})
+
+    monkeypatch.setattr(WorldReader, "read", as_it_was)
+    await plane.service.migrations.apply(file(together=True, groups=["billing*"]), "ann")
+    await done(plane)
+    assert plane.promoters.along == [(TOPICS, ("billing", "billing-2"))]
+
+
+async def test_a_rule_that_nobody_has_measured_holds_the_next_promote(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever leads since a moment ago does not know yet what came to the source behind the first wave."""
+    await scene(plane)
+    applications = [{"name": name, "topics": [name]} for name in TOPICS]
+    rules = {"waves": 2, "stop_when": {"late_writes": 0}, "failback_keep": 0}
+    known = list[bool]()
+    monkeypatch.setattr(plane.service.mirrors._promoter, "late_writes_known", lambda *_: bool(known))
+    made = {"migration": "m", "link": "l", "applications": applications, **rules}
+    await plane.service.migrations.apply(parsed(made), "ann")
+    told = plane.service.migrations.failures
+    await wait_until_async(lambda: "not measured" in str(told.get("m")), 30, what="the reason")
+    assert [plane.state(name) for name in TOPICS] == [MirrorState.STOPPED, MirrorState.ACTIVE]
+    known.append(True)
+    await done(plane)
+
+
+async def test_a_link_that_was_made_anew_is_not_migrated_unasked(plane: Plane) -> None:
+    await scene(plane)
+    plane.source.down = True
+    await plane.service.migrations.apply(file(), "ann")
+    plane.source.down = False
+    first = plane.store.links["l"]
+    await plane.by_hand(replace(first, link_id=first.link_id + 1))
+    await plane.service._migration_run.run_due()
+    view = await plane.service.migrations.describe("m")
+    assert view.plan.problems == ("link 'l' was made anew since the file was applied: lockgate migration apply FILE",)
+    assert not plane.store.mirrors
+    await plane.service.migrations.apply(file(), "ann")
+    await done(plane)

@@ -113,3 +113,16 @@ async def test_by_topic_it_is_refused_while_a_migration_would_promote_it_again(p
     await plane.service.migrations.pause("m", "ann")
     await plane.service.undos.undo("l", ["orders"])
     assert plane.state("orders") is MirrorState.PENDING_STOPPED
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+async def test_while_it_promotes_it_does_not_go_home(plane: Plane, validate_only: bool) -> None:
+    """What is being promoted would stay on the target, behind an undo of all of it."""
+    await kept(plane)
+    running = plane.service.migrations.running.setdefault("m", set())
+    running.add("PROMOTE_TOPICS b: bills")
+    with pytest.raises(Conflict, match="PROMOTE_TOPICS b: bills is under way"):
+        await plane.service.migration_undo.undo("m", "", "bob", validate_only=validate_only)
+    assert plane.store.migrations["m"].state is not MigrationState.PAUSED
+    running.clear()
+    await plane.service.migration_undo.undo("m", "", "bob", validate_only=validate_only)

@@ -87,7 +87,12 @@ async def test_records_after_cutover_are_counted(scene: TopicScene) -> None:
     await scene.promote()
     clock = Clock()
     late = records_after_cutover(scene.plane.parts, scene.ends, clock)
+    scene.ends.down = True
     await late.look()
+    assert not late.is_known("l", "orders"), "whoever leads since a moment ago knows nothing of it"
+    scene.ends.down = False
+    await late.look()
+    assert late.is_known("l", "orders")
     assert not late.of("l", "orders")
     scene.ends.ends["orders"] = [100, 103, 100]
     clock.now += LOOK_S

@@ -259,3 +259,25 @@ def _after(world: World, step: PlannedStep) -> World:
     return replace(
         world, mirrors=mirrors, groups={**world.groups, **{name: group(name, promoted) for name in step.groups}}
     )
+
+
+@pytest.mark.parametrize("more", [{"groups": ["billing*"]}, {"topics": ["orders", "payments", "refunds"]}])
+def test_nothing_is_promoted_while_the_source_does_not_tell_what_the_file_means(more: dict[str, Any]) -> None:
+    """A group that was not declared yet, a topic that is not mirrored yet, would be left behind without a word."""
+    billing = group("billing", GroupState.PROMOTED)
+    silent = replace(
+        mirrored(billing=billing), source_topics=None, source_groups=None, source_trouble="the source is silent"
+    )
+    assert waits(resolve(file(app(**more)), silent)) == "the source is silent"
+    assert waits(resolve(file(app(**more, together=True)), silent)) == "the source is silent"
+    stopped = {name: mirror(name, MirrorState.STOPPED) for name in ("orders", "payments")}
+    over = replace(silent, mirrors={**silent.mirrors, **stopped, "after": mirror("after")})
+    last = {"name": "last", "topics": ["after"], "after": ["a"]}
+    plan = resolve(file(app(**more), last), over)
+    assert plan.applications[0].stage is not Stage.PROMOTED
+    assert waits(plan, "last") == "application 'a' goes first"
+
+
+def test_what_the_file_names_and_the_fleet_has_is_promoted_without_the_sources_names() -> None:
+    silent = replace(mirrored(billing=group("billing", GroupState.PROMOTED)), source_topics=None, source_groups=None)
+    assert waits(resolve(file(app()), silent)) == ""
