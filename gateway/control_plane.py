@@ -241,13 +241,13 @@ class ControlService:
         """Of the cluster that all links lead to."""
         return self._parts.target.cluster_id()
 
-    async def cluster_id_at(self, client: Mapping[str, str]) -> str:
-        """Which cluster client properties lead to, before a link names it.
+    async def cluster_id_at(self, link: str, client: Mapping[str, str]) -> str:
+        """Which cluster client properties lead to, before the link of this name is stored.
 
         Raises:
             BadRequest, SourceUnreachable: see `Sources.try_out`.
         """
-        access = await self._parts.sources.try_out(client)
+        access = await self._parts.sources.try_out(link, client)
         try:
             return access.cluster_id()
         finally:

@@ -28,7 +28,7 @@ from demo.view import View
 from gateway.devcluster import DevCluster
 
 _AGAIN = re.compile(r"(\d+) records behind them were done with")
-_LINK_PASSWORD = "LOCKGATE_LINK_PASSWORD"  # noqa: S105 - the name of a variable
+_LINK_PASSWORD = "LOCKGATE_LINK_OLD_PASSWORD"  # noqa: S105 - the name of a variable
 
 
 class CarryRun(Stage):

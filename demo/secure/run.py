@@ -78,7 +78,7 @@ class SecureRun(Run):
         return Lockgate(
             self.target.proxied_bootstrap,
             self.logs,
-            env={"TARGET_PASSWORD": self._passwords["target"], "LOCKGATE_LINK_PASSWORD": self._passwords["source"]},
+            env={"TARGET_PASSWORD": self._passwords["target"], "LOCKGATE_LINK_OLD_PASSWORD": self._passwords["source"]},
             target=login,
             listener={"host": HOST, "tls": tls, "identity": "token"},
             links={"files": str(folder)},
@@ -86,7 +86,7 @@ class SecureRun(Run):
 
     def link_options(self) -> tuple[str, ...]:
         """To the source by SASL_SSL; what clients write goes there under their own names."""
-        config = {**self._login(), "sasl.password": "${env:LOCKGATE_LINK_PASSWORD}", "link.identity": "client"}
+        config = {**self._login(), "sasl.password": "${env:LOCKGATE_LINK_OLD_PASSWORD}", "link.identity": "client"}
         sets = [part for key, value in config.items() for part in ("--set", f"{key}={value}")]
         return "--bootstrap", self.source.proxied_bootstrap, *sets
 

@@ -166,7 +166,7 @@ class Users:
             for key in keys:
                 row = wanted[key]
                 try:
-                    credentials.append(await self._credential(row, new))
+                    credentials.append(await self._credential(link.name, row, new))
                 except ValueError as exc:
                     done[key] = row.became(UserState.NO_SECRET, str(exc))
             if validate_only or not credentials:
@@ -184,7 +184,7 @@ class Users:
             _log.info("SCRAM users", link=link.name, **{state.value.lower(): many for state, many in counts.items()})
         return done
 
-    async def _credential(self, row: UserRow, new: NewSecrets) -> ScramCredential:
+    async def _credential(self, link: str, row: UserRow, new: NewSecrets) -> ScramCredential:
         """Raises ValueError: there is no secret for it."""
         given = (new.salted or {}).get(ScramKey(row.user, row.mechanism))
         if given is not None:
@@ -192,10 +192,10 @@ class Users:
         if not new.template:
             raise ValueError("no secret was given for it")
         # a file is read and hashed: neither is for the event loop
-        return await asyncio.to_thread(self._salted, row, new.template)
+        return await asyncio.to_thread(self._salted, link, row, new.template)
 
-    def _salted(self, row: UserRow, template: str) -> ScramCredential:
-        password = self._secrets.of_user(template, row.user)
+    def _salted(self, link: str, row: UserRow, template: str) -> ScramCredential:
+        password = self._secrets.of_user(link, template, row.user)
         return salted(row.key, row.iterations, secrets.token_bytes(SALT_BYTES), password)
 
 

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from gateway.config.section import Port, Section, is_loopback
+from gateway.config.section import Port, Section
 from gateway.config.tls import ServerTls
+from gateway.transport.sockets import is_loopback
 
 
 class ApiPrincipal(Section):

@@ -19,14 +19,18 @@ _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - a comparison
 
 class Links(Section):
     """What links may be made to do. `files`: the folder that their ssl.*.location are in, and the files of
-    `${file:PATH:KEY}` and `${dir:PATH:NAME}`; '': none may be named. `variables`: those of `${env:NAME}`, with `*`.
+    `${file:PATH:KEY}` and `${dir:PATH:NAME}`; '': none may be named; what is secret is in its folder LINK. `variables`:
+    those of `${env:NAME}`, with `*`, and `{LINK}` for the link's name in capitals. `hosts`: whom links may ask
+    (brokers, schema registries, endpoints of tokens), HOST or HOST:PORT, with `*`; none: anybody.
 
     `key_file`: of the key that secrets are encrypted with, the same at every gateway; '': only references are taken.
-    `allow_unverified_tls`: links may switch the check of certificates or host names off.
+    `allow_unverified_tls`: links may switch the check of certificates or host names off, and log in without TLS where
+    the password can be read (PLAIN, OAUTHBEARER), elsewhere than on this machine.
     """
 
     files: str = ""
-    variables: tuple[str, ...] = ("LOCKGATE_LINK_*",)
+    variables: tuple[str, ...] = ("LOCKGATE_LINK_{LINK}_*",)
+    hosts: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     key_file: str = ""
     allow_unverified_tls: bool = False
 

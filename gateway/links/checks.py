@@ -85,7 +85,7 @@ class LinkChecks:
         """
         of_links = self._sources.secrets
         try:
-            found = of_links.accepted_registries(given)
+            found = of_links.accepted_registries(name, given)
         except ValueError as exc:
             raise BadRequest(str(exc)) from exc
         self.require_registries(config, found)

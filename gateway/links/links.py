@@ -131,7 +131,7 @@ class Links:
         self._checks.require_login(config, client)
         async with self._locks.hold(f"link/{name}"):
             self._require_absent(name)
-            access = await self._sources.try_out(client)
+            access = await self._sources.try_out(name, client)
             try:
                 await self._checks.require_rights(name, config, client, access)
                 made = self._made(name, client, configs, access.cluster_id())

@@ -127,7 +127,7 @@ class LinkUpdates:
             client = self._sources.secrets.opened(old, new.client, new.given)
         except ValueError as exc:
             raise BadRequest(str(exc)) from exc
-        access = await self._sources.try_out(client)
+        access = await self._sources.try_out(old.name, client)
         try:
             found = access.cluster_id()
             if found != old.source_cluster_id:

@@ -80,15 +80,15 @@ class Sources:
         self._starting: dict[str, asyncio.Lock] = {}
         self.clusters: Mapping[str, Any] = MappingProxyType(self._clusters)
 
-    async def try_out(self, client: Mapping[str, str]) -> ClusterAccess:
-        """Connect to a source that no link names yet; the caller closes it or hands it to `adopt`.
+    async def try_out(self, link: str, client: Mapping[str, str]) -> ClusterAccess:
+        """Connect to a source for a link that is not stored so; the caller closes it or hands it to `adopt`.
 
         Raises:
             BadRequest: a client property is unknown, bad, or not allowed here.
             SourceUnreachable: with the reason.
         """
         try:
-            access = self._open_cluster(self.secrets.config(self.secrets.accepted(client)))
+            access = self._open_cluster(self.secrets.config(link, self.secrets.accepted(link, client)))
         except ValueError as exc:
             raise BadRequest(str(exc)) from exc
         try:

@@ -47,7 +47,7 @@ from gateway.runtime.console import FleetWrites, console_feed
 from gateway.runtime.data_plane import DataPlane
 from gateway.runtime.health import Vitals, checks
 from gateway.runtime.identity import act_for_clients, require_token_listeners
-from gateway.runtime.keys import sealing_keys
+from gateway.runtime.keys import own_files, sealing_keys
 from gateway.runtime.peering import Peering, Shared
 from gateway.runtime.term import LeaderTerm, TermDependencies
 from gateway.runtime.workers.share import ALONE, Worker
@@ -183,7 +183,8 @@ class Gateway:
         self._gates = GroupGates()
         self._progress = MirrorProgress()
         links = self.settings.links
-        policy = LinkPolicy(links.files, links.allow_unverified_tls, links.variables)
+        own = tuple(map(str, own_files(self.settings)))
+        policy = LinkPolicy(links.files, links.allow_unverified_tls, links.variables, links.hosts, own)
         secrets = LinkSecrets(policy, sealing_keys(links.key_file))
         secrets.fleet(self._store.secret)  # who cannot read it would answer to no peer, and be dropped again and again
         self._sources = Sources(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 
-from gateway.config.section import is_loopback
 from gateway.config.settings import Settings
+from gateway.transport.sockets import is_loopback
 
 
 def name_of(settings: Settings) -> str:

@@ -1,8 +1,9 @@
-"""Socket options, and what an OS error means in words."""
+"""Socket options, which addresses are of this machine, and what an OS error means in words."""
 
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
 import ssl
@@ -11,6 +12,15 @@ import struct
 # Seconds; a peer that vanished without a word is noticed after about idle + count * interval.
 _AT_ONCE = struct.pack("ii", 1, 0)  # struct linger: on, 0 s
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+_LOOPBACK_NAMES = ("localhost", "localhost.localdomain")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine alone, without asking anybody. Another name than localhost is not."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in _LOOPBACK_NAMES
 
 
 def tune(sock: socket.socket | None, user_timeout_s: float) -> None:

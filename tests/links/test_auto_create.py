@@ -30,7 +30,11 @@ ROUND_MS = "1000"
 def gateway(target: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     """Before the target, for all tests of this file."""
     os.environ["LOCKGATE_LINK_ALICE"] = "alice"
-    yield from _running(GatewayProcess(tmp_path_factory.mktemp("gateway"), target.bootstrap))
+    yield from _running(
+        GatewayProcess(
+            tmp_path_factory.mktemp("gateway"), target.bootstrap, links={"variables": ["LOCKGATE_LINK_ALICE"]}
+        )
+    )
     del os.environ["LOCKGATE_LINK_ALICE"]
 
 

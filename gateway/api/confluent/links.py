@@ -84,7 +84,7 @@ async def _create(
     plane: Plane, name: str, configs: Mapping[str, str], cluster_id: str | None, *, validate_only: bool
 ) -> None:
     """The one place that creates."""
-    if cluster_id and (found := await plane().cluster_id_at(_client(configs))) != cluster_id:
+    if cluster_id and (found := await plane().cluster_id_at(name, _client(configs))) != cluster_id:
         raise BadRequest(f"{configs['bootstrap.servers']} leads to cluster {found}, not to {cluster_id}")
     await plane().links.create(name, configs, validate_only=validate_only)
 

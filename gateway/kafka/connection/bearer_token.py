@@ -28,8 +28,9 @@ async def bearer_token(config: ClusterConfig) -> str:
 
     Raises:
         ClusterUnavailable: there is none; one line that says why. Trying again may help.
-        ValueError: the client's secret cannot be read; names the property.
+        ValueError: the client's secret cannot be read, or what is named may not be; names the property.
     """
+    config.may_use()
     oauth = config.oauth
     parts = urlsplit(oauth.url)
     try:

@@ -20,6 +20,8 @@ TOKEN_MECHANISM = "SCRAM-SHA-256"  # noqa: S105 - a name
 _BACKOFFS = {"retry_backoff_s": (0.1, 1.0), "reconnect_backoff_s": (0.05, 2.0)}
 
 Resolve = Callable[[str, str], str]
+MayUse = Callable[[], None]
+MayReach = Callable[[str, int], None]
 TokenLogin = Callable[[], Awaitable[tuple[str, str]]]
 
 
@@ -85,6 +87,9 @@ class ClusterConfig:
         max_response_bytes: a larger response frame closes the connection.
         resolve: (property, its value) -> the secret, where values are references to secrets; asked at each login.
             Raises ValueError, naming the property.
+        may_use: asked before PEM files are read, and before each token is; raises ValueError, naming the property that
+            is not allowed here. (What is stored of a link has been looked at by whoever stored it, or by nobody.)
+        may_reach: likewise before each connection, with the broker's host and port: brokers name one another.
         token: a delegation token's id and password, asked at each login, in place of mechanism, name and password.
             Raises AuthenticationFailed or ClusterUnavailable.
         properties: the properties this was made of, for whoever hands them to another client library.
@@ -107,6 +112,8 @@ class ClusterConfig:
     max_response_bytes: int = 256 * 1024 * 1024
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     resolve: Resolve = field(default=lambda _, value: value, repr=False, compare=False)
+    may_use: MayUse = field(default=lambda: None, repr=False, compare=False)
+    may_reach: MayReach = field(default=lambda _host, _port: None, repr=False, compare=False)
     token: TokenLogin | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -123,6 +130,7 @@ class ClusterConfig:
         """The TLS context, None without TLS. Reads the PEM files; raises ValueError naming the property."""
         if not self.uses_tls:
             return None
+        self.may_use()
         key_password = self.resolve("ssl.key.password", self.tls.key_password)
         return replace(self.tls, key_password=key_password).context()
 
@@ -139,7 +147,10 @@ class ClusterConfig:
 
         A broker with `ssl.client.auth` would take whoever speaks on a connection for the certificate's owner.
         """
-        return replace(self.tls, certificate="", key="", key_password="").context() if self.uses_tls else None
+        if not self.uses_tls:
+            return None
+        self.may_use()
+        return replace(self.tls, certificate="", key="", key_password="").context()
 
     @property
     def is_certificate_only(self) -> bool:

@@ -50,6 +50,7 @@ class Connection(PipelinedConnection):
         loop = asyncio.get_running_loop()
         connection = cls(host, port, config, loop)
         try:
+            config.may_reach(host, port)
             context = ssl_context or config.ssl_context()
             async with asyncio.timeout(config.connect_timeout_s):
                 await loop.create_connection(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -61,30 +62,30 @@ class LinkSecrets:
 
     # -- of a new link -------------------------------------------------------------------------------------------
 
-    def accepted(self, client: Mapping[str, str]) -> dict[str, str]:
-        """The properties of a new link as they are gone on with: single ones, each secret there to be read.
+    def accepted(self, link: str, client: Mapping[str, str]) -> dict[str, str]:
+        """The properties of a link of this name as they are gone on with: single ones, each secret there to be read.
 
         Raises:
             ValueError: one line that names the property, and the remedy.
         """
         found = flattened(client)
-        self._require(found)
+        self._require(link, found)
         for name in REFERABLE:
-            self._resolved({}, "", name, found.get(name, ""))
+            self._resolved({}, link, name, found.get(name, ""))
         return found
 
-    def accepted_registries(self, registries: Mapping[str, str]) -> dict[str, str]:
+    def accepted_registries(self, link: str, registries: Mapping[str, str]) -> dict[str, str]:
         """As `accepted`, of the properties of a link's schema registries."""
         found = {name: str(value) for name, value in registries.items()}
-        self._require(found)
+        self._require(link, found)
         for side in RegistrySide:
             config = registry_config(found, side)
             if config is not None:
-                config.resolved(partial(self._resolved, {}, ""))
+                config.resolved(partial(self._resolved, {}, link))
         return found
 
-    def _require(self, found: Mapping[str, str]) -> None:
-        self._policy.require(found)
+    def _require(self, link: str, found: Mapping[str, str]) -> None:
+        self._policy.require(link, found)
         require_well_formed(found)
         for name in _plain(found) if self._keys is None else ():
             raise ValueError(
@@ -92,9 +93,10 @@ class LinkSecrets:
                 "${env:NAME}, or set links.key_file in the settings of every gateway, and it is encrypted"
             )
 
-    def config(self, accepted: Mapping[str, str]) -> ClusterConfig:
+    def config(self, link: str, accepted: Mapping[str, str]) -> ClusterConfig:
         """How to reach the source of a link that is not stored yet. Raises ValueError naming the property."""
-        return ClusterConfig.from_client_properties(accepted, partial(self._resolved, {}, ""))
+        config = ClusterConfig.from_client_properties(accepted, partial(self._resolved, {}, link))
+        return self._under_the_policy(link, config)
 
     def sealed(self, link: str, client: Mapping[str, str]) -> dict[str, str]:
         """The properties as they are stored: what is a secret itself is encrypted."""
@@ -117,7 +119,17 @@ class LinkSecrets:
         """How to reach a link's source. Files and secrets are read when it is connected to, and errors told then."""
         client = flattened(link.client)
         resolve = partial(self._resolved, client, link.name)
-        return ClusterConfig.from_client_properties(client, resolve, reads_files=False)
+        config = ClusterConfig.from_client_properties(client, resolve, reads_files=False)
+        return self._under_the_policy(link.name, config)
+
+    def _under_the_policy(self, link: str, config: ClusterConfig) -> ClusterConfig:
+        """Held to the policy at each use, as what is referred to is read at each one."""
+        protocol, mechanism = config.security_protocol, config.sasl_mechanism
+        return replace(
+            config,
+            may_use=partial(self._policy.require, link, config.properties),
+            may_reach=partial(self._policy.require_broker, protocol, mechanism),
+        )
 
     def opened(self, link: LinkRecord, client: Mapping[str, str], given: Collection[str]) -> dict[str, str]:
         """Changed properties of a stored link as they are gone on with: what is stored encrypted is opened.
@@ -129,7 +141,7 @@ class LinkSecrets:
             ValueError: one line that names the property, and the remedy.
         """
         stored = flattened(link.client)
-        return self.accepted(self._opened(link.name, stored, client, given))
+        return self.accepted(link.name, self._opened(link.name, stored, client, given))
 
     def opened_registries(
         self, link: LinkRecord, registries: Mapping[str, str], given: Collection[str]
@@ -139,7 +151,7 @@ class LinkSecrets:
             self._opened(link.name, of_side(link.registries, side), of_side(registries, side), given)
             for side in RegistrySide
         ]
-        return self.accepted_registries({name: value for part in parts for name, value in part.items()})
+        return self.accepted_registries(link.name, {name: value for part in parts for name, value in part.items()})
 
     def _opened(
         self, link: str, stored: Mapping[str, str], now: Mapping[str, str], given: Collection[str]
@@ -155,11 +167,12 @@ class LinkSecrets:
         """How to reach a link's registry, with its secrets as they are now.
 
         Raises:
-            ValueError: it names none, or a secret cannot be read; names the property.
+            ValueError: it names none, or what may not be had here, or a secret cannot be read; names the property.
         """
         config = registry_config(link.registries, side)
         if config is None:
             raise ValueError(f"{side.prefix}url: missing; it names the registry of the {side}")
+        self._policy.require(link.name, of_side(link.registries, side))
         return config.resolved(partial(self._resolved, of_side(link.registries, side), link.name))
 
     def is_outdated(self, link: LinkRecord) -> bool:
@@ -186,13 +199,13 @@ class LinkSecrets:
 
     # -- of users ------------------------------------------------------------------------------------------------
 
-    def of_user(self, template: str, user: str) -> str:
-        """The secret that a template (`references.for_name`) has for a user, read now and kept nowhere.
+    def of_user(self, link: str, template: str, user: str) -> str:
+        """The secret that a template (`references.for_name`) of a link has for a user, read now and kept nowhere.
 
         Raises:
             ValueError: no template, or the secret may not be had, or is not there. Names the place, not the secret.
         """
-        return read(for_name(template, user), self._policy, self._environment)
+        return read(for_name(template, user), link, self._policy, self._environment)
 
     # -- of the fleet --------------------------------------------------------------------------------------------
 
@@ -233,7 +246,7 @@ class LinkSecrets:
             return value
         try:
             if found.provider != ENCRYPTED:
-                return read(found, self._policy, self._environment)
+                return read(found, link, self._policy, self._environment)
             if self._keys is None:
                 raise ValueError("is encrypted, and this gateway has no key: set links.key_file")
             return self._keys.open(found, _context(link, client, name))

@@ -18,19 +18,19 @@ from gateway.operations.secrets.rules.references import Reference
 _LONGEST: Final = 65_536
 
 
-def read(found: Reference, policy: LinkPolicy, environment: Mapping[str, str]) -> str:
-    """The secret.
+def read(found: Reference, link: str, policy: LinkPolicy, environment: Mapping[str, str]) -> str:
+    """The secret, for the link of this name.
 
     Raises:
         ValueError: it may not be had, or is not there. Names the place, not the secret.
     """
     if found.provider == "env":
-        policy.require_variable(found.key)
+        policy.require_variable(found.key, link)
         if not environment.get(found.key):
             raise ValueError(f"{found.key} is not set in the environment of the gateway")
         return environment[found.key]
     path = found.path if found.provider == "file" else f"{found.path}/{found.key}"
-    policy.require_file(path)
+    policy.require_file(path, link)
     text = _text(Path(path))
     # a mounted secret is the whole file, but for the line's end that editors add
     secret = properties(text).get(found.key, "") if found.provider == "file" else text.strip("\r\n")

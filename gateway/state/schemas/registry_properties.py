@@ -49,6 +49,8 @@ REGISTRY_PROPERTIES: Final = frozenset(side.prefix + name for side in RegistrySi
 REGISTRY_SECRETS: Final = tuple(side.prefix + name for side in RegistrySide for name in _SECRETS)
 REGISTRY_REFERABLE: Final = (*(side.prefix + USERNAME for side in RegistrySide), *REGISTRY_SECRETS)
 REGISTRY_FILES: Final = frozenset(side.prefix + name for side in RegistrySide for name in _FILES)
+PUBLIC_FILES: Final = frozenset(side.prefix + CA for side in RegistrySide)
+URLS: Final = frozenset(side.prefix + URL for side in RegistrySide)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

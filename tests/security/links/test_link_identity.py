@@ -61,7 +61,7 @@ def source(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         terminator.show(scene.certificates.server("source"))
         made = Source(cluster)
         own = by_tls(cluster, "gateway", scene.certificates.ca)
-        own |= {"sasl.password": "${env:LOCKGATE_LINK_PASSWORD}", "link.identity": "client"}
+        own |= {"sasl.password": "${env:LOCKGATE_LINK_OWN_PASSWORD}", "link.identity": "client"}
         scene.gateway.create_link("own", own.pop("bootstrap.servers"), **own)
         try:
             yield made

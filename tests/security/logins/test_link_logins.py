@@ -38,6 +38,7 @@ def gateway(
 
 def configs(mechanism: str, folder: Path, secret: str) -> dict[str, str]:
     """Of a link. `secret`: the password, or the bearer token."""
+    folder.mkdir(exist_ok=True)
     found = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": mechanism,
@@ -65,7 +66,7 @@ def test_what_is_mirrored_is_read_under_the_links_own_login(
     source = {"bootstrap.servers": scene.target.bootstrap}
 
     def create(secret: str) -> Any:
-        values = {**source, **configs(mechanism, folder, secret)}
+        values = {**source, **configs(mechanism, folder / link, secret)}
         entries = [{"name": name, "value": value} for name, value in values.items()]
         return made.api.post("/v3/links", json={"link_name": link, "configs": entries})
 

@@ -109,7 +109,7 @@ async def test_no_secret_is_written_down(api: SecuredApi) -> None:
             "configs": entries(
                 **{
                     "bootstrap.servers": SOURCE,
-                    "security.protocol": "SASL_PLAINTEXT",
+                    "security.protocol": "SASL_SSL",
                     "sasl.mechanism": "PLAIN",
                     "sasl.username": "lockgate",
                     "sasl.password": SECRETS["sasl.password"],

@@ -81,7 +81,7 @@ def identity_scene(folder: Path) -> Iterator[Scene]:
             listener={"tls": tls, "identity": "token"},
             listeners={"bearers": bearers, "relay": {"bootstrap_port": ports[2], "base_port": ports[3]}},
         )
-        os.environ["LOCKGATE_LINK_PASSWORD"] = "gateway"  # for its links
+        os.environ["LOCKGATE_LINK_OWN_PASSWORD"] = "gateway"  # for its links
         try:
             gateway.start()
             yield Scene(target, acls, gateway, certificates, f"127.0.0.1:{ports[0]}", f"127.0.0.1:{ports[2]}", issuer)

@@ -29,7 +29,8 @@ def there(*keys: ScramKey) -> dict[ScramKey, ScramCredential]:
 async def users(plane, tmp_path: Path) -> Users:
     await plane.with_link()
     plane.source.scram = there(ALICE, BOB)
-    (tmp_path / "users.properties").write_text(f"alice={SECRET}\n")
+    (tmp_path / "l").mkdir()
+    (tmp_path / "l" / "users.properties").write_text(f"alice={SECRET}\n")
     policy = LinkPolicy(files=str(tmp_path), variables=("USER_*",))
     plane.sources.secrets = LinkSecrets(policy, environment={"USER_bob": "bob's"})
     plane.service.users._secrets = plane.sources.secrets
@@ -38,7 +39,7 @@ async def users(plane, tmp_path: Path) -> Users:
 
 
 def template(tmp_path: Path) -> NewSecrets:
-    return NewSecrets(f"${{file:{tmp_path}/users.properties:*}}")
+    return NewSecrets(f"${{file:{tmp_path}/l/users.properties:*}}")
 
 
 async def test_who_has_a_secret_is_made(plane, users, tmp_path):
@@ -82,7 +83,7 @@ async def test_secrets_that_were_salted_elsewhere_count_first(plane, users, tmp_
 
 
 async def test_a_refused_one_holds_no_other_up(plane, users, tmp_path):
-    (tmp_path / "users.properties").write_text("alice=a\nbob=b\n")
+    (tmp_path / "l" / "users.properties").write_text("alice=a\nbob=b\n")
     plane.target.refused_users = {"alice"}
     done = {row.user: row.state for row in (await users.apply("l", template(tmp_path))).rows}
     assert done == {"alice": UserState.REFUSED, "bob": UserState.CREATED}

@@ -123,7 +123,7 @@ async def test_secrets_are_not_shown(plane):
         "l",
         {
             **PROPERTIES,
-            "security.protocol": "SASL_PLAINTEXT",
+            "security.protocol": "SASL_SSL",
             "sasl.mechanism": "PLAIN",
             "sasl.username": "me",
             "sasl.password": "hush",
@@ -139,14 +139,14 @@ async def test_secrets_are_not_shown(plane):
 
 async def test_no_secret_is_stored_as_it_is(plane):
     """Without a key it is refused; a reference is stored, and shown."""
-    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
     with pytest.raises(BadRequest, match="sasl.password: would be stored where others read it"):
         await plane.service.links.create("l", {**PROPERTIES, **login, "sasl.password": "hush"})
     assert nothing_is_left(plane)
 
-    policy = LinkPolicy(variables=("LOCKGATE_LINK_*",))
-    plane.parts.sources.secrets = LinkSecrets(policy, environment={"LOCKGATE_LINK_PW": "hush"})
-    reference = "${env:LOCKGATE_LINK_PW}"
+    policy = LinkPolicy(variables=("LOCKGATE_LINK_{LINK}_*",))
+    plane.parts.sources.secrets = LinkSecrets(policy, environment={"LOCKGATE_LINK_L_PW": "hush"})
+    reference = "${env:LOCKGATE_LINK_L_PW}"
     view = await plane.service.links.create("l", {**PROPERTIES, **login, "sasl.password": reference})
     assert view.client["sasl.password"] == plane.store.links["l"].client["sasl.password"] == reference
 
@@ -161,7 +161,7 @@ async def test_no_secret_is_stored_as_it_is(plane):
 async def test_a_secret_that_a_gateway_could_not_read_is_refused(plane, login):
     plane.parts.sources.secrets = LinkSecrets(keys=SealingKeys([bytes(32)]))
     await plane.store.put(GatewayRecord(name="b", incarnation="1", role="node", peer="b:1", lease_ms=1))
-    protocol = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    protocol = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
     with pytest.raises(Conflict, match="gateways without the first key of links.key_file: b"):
         await plane.service.links.create("l", {**PROPERTIES, **protocol, **login})
     assert "l" not in plane.store.links

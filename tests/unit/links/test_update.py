@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until_async
 
 LOGIN = {
     **PROPERTIES,
-    "security.protocol": "SASL_PLAINTEXT",
+    "security.protocol": "SASL_SSL",
     "sasl.mechanism": "PLAIN",
     "sasl.username": "u",
     "sasl.password": "first",

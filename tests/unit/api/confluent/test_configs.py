@@ -10,7 +10,7 @@ from tests.support.control.confluent_shapes import CONFIG, assert_shape, list_of
 from tests.unit.api.confluent.test_links import refused
 
 SECRET = {
-    "security.protocol": "SASL_PLAINTEXT",
+    "security.protocol": "SASL_SSL",
     "sasl.mechanism": "PLAIN",
     "sasl.username": "u",
     "sasl.password": "hunter2",

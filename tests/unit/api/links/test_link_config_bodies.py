@@ -12,7 +12,7 @@ from gateway.telemetry.metrics import Metrics
 from tests.support.control.shared_app import shared_app
 
 SECRET = {
-    "security.protocol": "SASL_PLAINTEXT",
+    "security.protocol": "SASL_SSL",
     "sasl.mechanism": "PLAIN",
     "sasl.username": "u",
     "sasl.password": "hunter2",

@@ -47,7 +47,7 @@ def test_a_file_of_properties_and_what_overrides_it(server, run, tmp_path):
 
 def test_a_reference_to_a_secret_may_stand_on_the_command_line(server, run):
     """What it stands for is the gateway's to say: here it has no such folder."""
-    reference = "${file:/etc/lockgate/links/west.properties:password}"
+    reference = "${file:/etc/lockgate/links/west/login.properties:password}"
     refused = run("link", "create", "l", "--bootstrap", SOURCE, "--set", f"sasl.password={reference}", code=1)
     assert "sasl.password: links may not name files; links.files" in refused.stderr
 

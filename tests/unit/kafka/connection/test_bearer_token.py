@@ -119,10 +119,10 @@ def test_of_links_the_file_is_in_their_folder_and_the_secret_is_kept_as_password
     }
     links = LinkSecrets(LinkPolicy(files=str(tmp_path), variables=("PW",)), environment={"PW": "hush"})
     with pytest.raises(ValueError, match=r"^sasl\.oauthbearer\.token\.endpoint\.url: /etc/passwd is not in the folder"):
-        links.accepted(client)
+        links.accepted("west", client)
     client |= {"sasl.oauthbearer.token.endpoint.url": "https://h/t", "sasl.oauthbearer.client.id": "me"}
     with pytest.raises(ValueError, match=r"^sasl\.oauthbearer\.client\.secret: would be stored where others read it"):
-        links.accepted({**client, "sasl.oauthbearer.client.secret": "hush"})
-    given = links.accepted({**client, "sasl.oauthbearer.client.secret": "${env:PW}"})
-    assert links.config(given).oauth_secret() == "hush"
+        links.accepted("west", {**client, "sasl.oauthbearer.client.secret": "hush"})
+    given = links.accepted("west", {**client, "sasl.oauthbearer.client.secret": "${env:PW}"})
+    assert links.config("west", given).oauth_secret() == "hush"
     assert shown({"sasl.oauthbearer.client.secret": "hush"}) == {"sasl.oauthbearer.client.secret": REDACTED}

@@ -16,14 +16,14 @@ from gateway.state.records import LinkRecord
 
 LOGIN = {
     "bootstrap.servers": "source:9092",
-    "security.protocol": "SASL_PLAINTEXT",
+    "security.protocol": "SASL_SSL",
     "sasl.mechanism": "PLAIN",
     "sasl.username": "me",
 }
 KEYS = SealingKeys([bytes(32)])
 NEWER = SealingKeys([bytes(range(32)), bytes(32)])
-POLICY = LinkPolicy(variables=("LOCKGATE_LINK_*",))
-ENVIRONMENT = {"LOCKGATE_LINK_PW": "hush"}
+POLICY = LinkPolicy(variables=("LOCKGATE_LINK_{LINK}_*",))
+ENVIRONMENT = {"LOCKGATE_LINK_WEST_PW": "hush"}
 
 
 def link(client: dict[str, str], name: str = "west") -> LinkRecord:
@@ -39,14 +39,14 @@ def secrets(keys: SealingKeys | None = None) -> LinkSecrets:
     [
         {"sasl.password": "hush"},
         {"sasl.jaas.config": 'x.PlainLoginModule required username="me" password="hush";'},
-        {"sasl.password": "${env:LOCKGATE_LINK_PW}", "ssl.key.password": "hush"},
+        {"sasl.password": "${env:LOCKGATE_LINK_WEST_PW}", "ssl.key.password": "hush"},
     ],
 )
 def test_without_a_key_no_secret_is_taken_as_it_is(given: dict[str, str]) -> None:
     with pytest.raises(
         ValueError, match=r"password: would be stored where others read it: give .* links.key_file"
     ) as e:
-        secrets().accepted({**LOGIN, **given})
+        secrets().accepted("west", {**LOGIN, **given})
     assert "hush" not in str(e.value)
     assert "\n" not in str(e.value)
 
@@ -54,33 +54,33 @@ def test_without_a_key_no_secret_is_taken_as_it_is(given: dict[str, str]) -> Non
 def test_a_reference_is_stored_and_read_at_each_login() -> None:
     environment = dict(ENVIRONMENT)
     here = LinkSecrets(POLICY, None, environment)
-    client = here.accepted({**LOGIN, "sasl.password": "${env:LOCKGATE_LINK_PW}"})
-    assert here.config(client).login() == ("me", "hush")
+    client = here.accepted("west", {**LOGIN, "sasl.password": "${env:LOCKGATE_LINK_WEST_PW}"})
+    assert here.config("west", client).login() == ("me", "hush")
     stored = here.sealed("west", client)
-    assert stored["sasl.password"] == "${env:LOCKGATE_LINK_PW}"
+    assert stored["sasl.password"] == "${env:LOCKGATE_LINK_WEST_PW}"
     config = here.config_of(link(stored))
     assert config.login() == ("me", "hush")
-    environment["LOCKGATE_LINK_PW"] = "changed"
+    environment["LOCKGATE_LINK_WEST_PW"] = "changed"
     assert config.login() == ("me", "changed")
-    del environment["LOCKGATE_LINK_PW"]
-    with pytest.raises(ValueError, match="^sasl.password: LOCKGATE_LINK_PW is not set"):
+    del environment["LOCKGATE_LINK_WEST_PW"]
+    with pytest.raises(ValueError, match="^sasl.password: LOCKGATE_LINK_WEST_PW is not set"):
         config.login()
-    with pytest.raises(ValueError, match="^sasl.password: LOCKGATE_LINK_PW is not set"):
-        here.accepted(client)
+    with pytest.raises(ValueError, match="^sasl.password: LOCKGATE_LINK_WEST_PW is not set"):
+        here.accepted("west", client)
 
 
 def test_a_reference_in_a_jaas_config() -> None:
-    jaas = 'x.ScramLoginModule required username="me" password="${env:LOCKGATE_LINK_PW}";'
+    jaas = 'x.ScramLoginModule required username="me" password="${env:LOCKGATE_LINK_WEST_PW}";'
     client = secrets().accepted(
-        {name: value for name, value in LOGIN.items() if name != "sasl.username"} | {"sasl.jaas.config": jaas}
+        "west", {name: value for name, value in LOGIN.items() if name != "sasl.username"} | {"sasl.jaas.config": jaas}
     )
-    assert client == {**LOGIN, "sasl.password": "${env:LOCKGATE_LINK_PW}"}
+    assert client == {**LOGIN, "sasl.password": "${env:LOCKGATE_LINK_WEST_PW}"}
 
 
 def test_with_a_key_a_secret_is_encrypted() -> None:
     here = secrets(KEYS)
-    client = here.accepted({**LOGIN, "sasl.password": "hush"})
-    assert here.config(client).login() == ("me", "hush")
+    client = here.accepted("west", {**LOGIN, "sasl.password": "hush"})
+    assert here.config("west", client).login() == ("me", "hush")
     stored = here.sealed("west", client)
     assert "hush" not in str(stored)
     found = reference(stored["sasl.password"])
@@ -112,8 +112,8 @@ def test_a_gateway_without_the_key_says_so_when_it_connects() -> None:
     stored = secrets(KEYS).sealed("west", {**LOGIN, "sasl.password": "hush"})
     with pytest.raises(ValueError, match="^sasl.password: is encrypted, and this gateway has no key: set links.k"):
         secrets().config_of(link(stored)).login()
-    missing = {"ssl.ca.location": "/nowhere/ca.pem", "security.protocol": "SASL_SSL"}
-    config = secrets(KEYS).config_of(link({**stored, **missing}))
+    missing = {"ssl.ca.location": "/nowhere/ca.pem"}
+    config = LinkSecrets(LinkPolicy("/nowhere"), KEYS).config_of(link({**stored, **missing}))
     with pytest.raises(ValueError, match="^ssl.ca.location: cannot read"):
         config.ssl_context()
 
@@ -145,7 +145,8 @@ def test_who_lacks_the_key() -> None:
 
 
 def test_files_by_reference(tmp_path: Path) -> None:
-    (tmp_path / "west.properties").write_text("pw=hush\n", encoding="ascii")
+    (tmp_path / "west").mkdir()
+    (tmp_path / "west" / "of.properties").write_text("pw=hush\n", encoding="ascii")
     here = LinkSecrets(LinkPolicy(str(tmp_path)))
-    client = here.accepted({**LOGIN, "sasl.password": f"${{file:{tmp_path}/west.properties:pw}}"})
-    assert here.config(client).login() == ("me", "hush")
+    client = here.accepted("west", {**LOGIN, "sasl.password": f"${{file:{tmp_path}/west/of.properties:pw}}"})
+    assert here.config("west", client).login() == ("me", "hush")

@@ -17,7 +17,7 @@ from tests.support.waiting import wait_until_async
 KEYS = SealingKeys([bytes(32)])
 LOGIN = {
     "bootstrap.servers": SOURCE,
-    "security.protocol": "SASL_PLAINTEXT",
+    "security.protocol": "SASL_SSL",
     "sasl.mechanism": "PLAIN",
     "sasl.username": "me",
     "sasl.password": "hush",

@@ -93,10 +93,11 @@ def test_a_new_key_renews_them():
 
 def test_what_a_link_may_name(tmp_path: Path):
     policy = LinkPolicy(files=str(tmp_path))
-    (tmp_path / "password").write_text("s3cret\n")
-    reference = {**LOGIN, S + "basic.auth.password": f"${{dir:{tmp_path}:password}}"}
+    (tmp_path / "west").mkdir()
+    (tmp_path / "west" / "password").write_text("s3cret\n")
+    reference = {**LOGIN, S + "basic.auth.password": f"${{dir:{tmp_path}/west:password}}"}
     there = LinkSecrets(policy)
-    assert there.accepted_registries(reference) == reference
+    assert there.accepted_registries("west", reference) == reference
     assert there.registry(link_with(reference), RegistrySide.SOURCE).password == "s3cret"
     for given, words in (
         (LOGIN, "would be stored where others read it"),
@@ -106,9 +107,9 @@ def test_what_a_link_may_name(tmp_path: Path):
         ({**URL, S + "basic.auth.username": "a", S + "basic.auth.password": "${env:X}"}, "may not name the variable X"),
     ):
         with pytest.raises(ValueError, match=words):
-            there.accepted_registries(given)
+            there.accepted_registries("west", given)
     open_one = LinkSecrets(LinkPolicy(files=str(tmp_path), allow_unverified_tls=True))
-    assert open_one.accepted_registries({**reference, S + "url": "http://old"})
+    assert open_one.accepted_registries("west", {**reference, S + "url": "http://old"})
 
 
 async def test_a_link_is_changed_while_it_runs(plane: Plane):
