@@ -103,6 +103,14 @@ class Quotas:
             keys = list(wanted)
             for first in range(0, len(keys), IN_A_REQUEST):
                 some = {key: wanted[key] for key in keys[first : first + IN_A_REQUEST]}
+                if first and not options.overwrite:  # the plan is as old as the requests before this one
+                    with target_errors():
+                        present = await self._target.quotas()
+                    for key in some.keys() & present.keys():
+                        del some[key]
+                        done[key] = QuotaState.DIFFERS, "somebody has set it meanwhile"
+                if not some:
+                    continue
                 with target_errors(), self._door.permit(link):
                     refused = await self._target.set_quotas(some)
                 for key in some:

@@ -171,6 +171,12 @@ class Users:
                     done[key] = row.became(UserState.NO_SECRET, str(exc))
             if validate_only or not credentials:
                 continue
+            with target_errors():  # salting took its time, and a request would replace what somebody has made since
+                present = await self._target.scram_users()
+            done |= {key: wanted[key].became(UserState.PRESENT) for key in keys if key in present}
+            credentials = [one for one in credentials if one.key not in present]
+            if not credentials:
+                continue
             with target_errors(), self._door.permit(link):
                 refused = await self._target.create_scram_users(credentials)
             for one in credentials:

@@ -6,7 +6,9 @@ A cluster tells who has a SCRAM credential and of which mechanism, never the ver
 be copied; who is missing gets a new one, of the same mechanism and with as many iterations, made of a password that the
 operator has. Users are named as on the target: by the link's mapping rules, as ACLs are.
 
-What is on the target stays: a credential that is there is neither compared (it cannot be read) nor written again.
+What is on the target stays: a credential that is there is neither compared (it cannot be read) nor written again. A
+user of the target who has a mechanism that the source's user of that name has not may be somebody else: he gets no
+second password.
 
 Nobody needs one who comes by a listener of the gateway with `identity: token`: the gateway knows him by certificate or
 bearer token, and logs in at the target by delegation token. Where all listeners are so, that is everybody; else the
@@ -109,11 +111,16 @@ def plan_users(
             raise TooManyUsers(f"the {where} has {len(found)} SCRAM credentials; {MOST_USERS} are possible")
     named = {user: _on_target(user, mapping_rules) for user in {key.user for key in source}}
     often = Counter((named[key.user], key.mechanism) for key in source if named[key.user])
+    own = {ScramKey(named[key.user], key.mechanism) for key in source}
+    strangers = {key.user: key.mechanism for key in sorted(target) if key not in own}
     rows = []
     for key in sorted(source):
         name = named[key.user]
         on_target = ScramKey(name, key.mechanism)
         state, detail = _state(key, on_target, on_target in target, often[name, key.mechanism], identities)
+        if state is UserState.MISSING and name in strangers:
+            state = UserState.SAME_NAME
+            detail = f"the target has a user {name} by {strangers[name]}, who may be somebody else"
         rows.append(UserRow(key.user, name, key.mechanism, iterations_like(source[key]), state, detail))
     return rows
 

@@ -64,3 +64,17 @@ async def test_refusals(plane, quotas):
     plane.target.refuse["set_quotas"] = ClusterUnavailable("gone")
     with pytest.raises(TargetUnreachable, match="gone"):
         await quotas.apply("l", QuotaOptions())
+
+
+async def test_one_that_somebody_sets_meanwhile_stays(plane, quotas, monkeypatch):
+    plane.source.quotas_there = {quota(f"u{index:03}"): 1.0 for index in range(IN_A_REQUEST + 1)}
+    theirs, set_quotas = {quota(f"u{IN_A_REQUEST:03}"): 7.0}, plane.target.set_quotas
+
+    async def and_somebody_else(wanted):
+        plane.target.quotas_there.update(theirs)
+        return await set_quotas(wanted)
+
+    monkeypatch.setattr(plane.target, "set_quotas", and_somebody_else)
+    done = await quotas.apply("l", QuotaOptions())
+    assert (done.count(QuotaState.SET), done.count(QuotaState.DIFFERS)) == (IN_A_REQUEST, 1)
+    assert plane.target.quotas_there[quota(f"u{IN_A_REQUEST:03}")] == 7.0

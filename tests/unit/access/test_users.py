@@ -150,3 +150,17 @@ async def test_no_secret_is_shown_or_stored(plane, users, tmp_path, caplog, caps
     shown = f"{done}{caplog.text}{capsys.readouterr()}{made}{NewSecrets(salted={ALICE: made})}{plane.log.kept}"
     for hidden in (SECRET, str(made.salted_password), made.salted_password.hex()):
         assert hidden not in shown
+
+
+async def test_one_that_somebody_makes_meanwhile_stays(plane, users, tmp_path, monkeypatch):
+    """Passwords of thousands are salted for a minute: what the target has is asked right before each request."""
+    theirs, salt = there(ALICE), users._salted
+
+    def and_somebody_else(*args):
+        plane.target.scram.update(theirs)
+        return salt(*args)
+
+    monkeypatch.setattr(users, "_salted", and_somebody_else)
+    done = {row.user: row.state for row in (await users.apply("l", template(tmp_path))).rows}
+    assert done["alice"] is UserState.PRESENT
+    assert plane.target.scram[ALICE] == theirs[ALICE]

@@ -84,3 +84,10 @@ def test_notes():
     assert notes(Identities(by_token=("listener",), relayed=("listeners.a",)))[0].startswith("clients of listener need")
     assert "no listener" in notes(Identities(relayed=("listener",), without=("x",)))[0]
     assert notes(RELAYED) == []
+
+
+def test_a_user_of_the_target_gets_no_second_password():
+    """The target has an alice by a mechanism that the source's alice has not: she may be somebody else."""
+    rows = plan_users({ALICE: 4096}, (ALICE._replace(mechanism=SHA512),), "DEFAULT", RELAYED)
+    assert [row.state for row in rows] == [UserState.SAME_NAME]
+    assert rows[0].detail == "the target has a user alice by SCRAM-SHA-512, who may be somebody else"
