@@ -136,7 +136,7 @@ class ControlService:
             mirrors=self.mirrors,
             failbacks=failbacks,
             lifted=parts.lifted,
-            late_writes=topic_promoter.require_no_late_writes,
+            promoter=topic_promoter,
             tells=keeps.told,
             claimed=keeps.running,
             clock=parts.clock,

@@ -215,6 +215,7 @@ class ReadinessCheck:
             unknown="" if moved is None else moved.unknown,
             set_back=len(view.set_back),
             warnings=tuple(view.warnings),
+            not_durable=view.not_durable,
             promote_error=view.promote_error,
             kept=view.record.cutover.undo is not Undo.NONE and written_on_target(view.record),
         )

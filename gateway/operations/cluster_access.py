@@ -30,13 +30,17 @@ from gateway.state.records import PartitionStart
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic as Metadata tells it. `topic_id` in printed form, '' from a cluster that has none (before 2.8)."""
+    """A topic as Metadata tells it. `topic_id` in printed form, '' from a cluster that has none (before 2.8).
+
+    `in_sync`: how many replicas are in sync, by partition; -1 where it is not told.
+    """
 
     name: str
     topic_id: str
     partitions: int
     replication_factor: int
     internal: bool = False
+    in_sync: tuple[int, ...] = ()
 
 
 class ClusterAccess(Protocol):

@@ -384,4 +384,5 @@ class NetAccess:
 def _info(name: str, topic: TopicView) -> TopicInfo:
     replicas = max((len(partition.replicas) for partition in topic.partitions.values()), default=0)
     topic_id = topic.id_text
-    return TopicInfo(name, topic_id, len(topic.partitions), replicas, topic.internal)
+    in_sync = tuple(partition.in_sync for _, partition in sorted(topic.partitions.items()))
+    return TopicInfo(name, topic_id, len(topic.partitions), replicas, topic.internal, in_sync)

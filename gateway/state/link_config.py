@@ -44,6 +44,7 @@ ACL_OWN_TOPICS = "acl.sync.own.topics.enable"
 SCHEMA_SYNC = "schema.sync.enable"
 SCHEMA_IDS = "schema.ids"
 SCHEMA_TRANSLATE = "schema.translate.topic.filters"
+LESS_DURABLE = "promote.less.durable.topic.filters"
 MAX_PREFIX = 12  # Confluent's limit
 MAX_RACK = 255
 MAX_KEEP_MS = 365 * 86_400_000
@@ -107,6 +108,7 @@ class LinkConfig:
     for `schema_wait_ms` milliseconds a partition waits for an id that is not in the id map before its mirror fails.
     `failback_keep_ms`: for how long after a promote a mirror back is kept that begins by itself, in milliseconds; 0:
     none begins. It is given as a number, or with a unit: 90s, 30m, 24h, 7d.
+    `less_durable`: source topics that may be promoted, or go home, though acks=all promises less on the other side.
     """
 
     ack: Ack = Ack.SOURCE
@@ -151,6 +153,7 @@ class LinkConfig:
     schema_places: tuple[str, ...] = ID_PLACES
     schema_wait_ms: int = 3_600_000
     failback_keep_ms: int = 0
+    less_durable: NameFilters = NO_NAMES
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -434,6 +437,7 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "schema.translate.places": ("schema_places", id_places, ",".join(ID_PLACES)),
     "schema.translate.wait.ms": ("schema_wait_ms", _integer(1_000, 604_800_000), "3600000"),
     "failback.keep.ms": ("failback_keep_ms", duration_ms, "0"),
+    LESS_DURABLE: ("less_durable", _no_topics, ""),
 }
 
 # Second names: what Confluent calls the option elsewhere, and short ones.

@@ -99,7 +99,7 @@ class CopyWatch:
                 watch = self._watches.setdefault(_key(record), CopyTopicWatch(topic_id))
                 topic = found.get(name)
                 if topic is not None:
-                    self._differences.partitions(record, topic.partitions)
+                    self._differences.copy_seen(record, topic)
                 look = watch.look(None if topic is None else topic.topic_id, now)
                 if look in (Look.ASK, Look.ANOTHER):
                     await self._judge(record, watch, look, cluster)

@@ -55,7 +55,8 @@ class MirrorView:
     itself beside what is synced or lifted; only in describe, None where the target did not tell.
     `unresolved_schema_ids`: that records have, and the source's schema registry knows, but not the target's; of a topic
     whose ids are written anew those that are waited for. `warnings`: in what the copy differs from its origin that
-    nobody mends by itself, and what is to be done; a line each.
+    nobody mends by itself, and what is to be done; a line each. `not_durable`: a promote would be refused, since the
+    copy keeps less safely what clients write.
     """
 
     record: MirrorRecord
@@ -72,6 +73,7 @@ class MirrorView:
     provenance: Provenance | None = None
     unresolved_schema_ids: Sequence[int] = ()
     warnings: Sequence[str] = ()
+    not_durable: str = ""
 
     @property
     def state(self) -> MirrorState:
@@ -328,6 +330,7 @@ class Mirrors:
             transition_errors=self.transition_errors(mirror),
             set_back=self._drift.of(mirror),
             warnings=self._differences.of(mirror),
+            not_durable=self._differences.why_not_promoted(mirror, accepted=self._may_be_less_durable(mirror)),
             provenance=None if link is None else provenance_of(mirror, link),
             unresolved_schema_ids=self._schema_ids(mirror.link, mirror.mirror_topic),
         )
@@ -344,6 +347,10 @@ class Mirrors:
     def _is_paused(self, mirror: MirrorRecord) -> bool:
         link = self._store.links.get(mirror.link)
         return link is not None and parse(link.configs).paused and is_mirroring(mirror.state)
+
+    def _may_be_less_durable(self, mirror: MirrorRecord) -> bool:
+        link = self._store.links.get(mirror.link)
+        return link is not None and parse(link.configs).less_durable.passes(mirror.source_topic)
 
     def _target_waits(self, mirror: MirrorRecord) -> str:
         """A mirror cannot go on without the target; clients' writes can."""

@@ -18,6 +18,7 @@ from gateway.cutover.failback.rules.undo import UndoSnapshot, UndoStep, UndoStep
 from gateway.cutover.failback.rules.undo_asked import why_not_undone
 from gateway.errors import BadRequest, Conflict, ControlError, NotFound, SourceUnreachable, TargetUnreachable
 from gateway.kafka.connection.errors import NetError
+from gateway.operations.partners import TopicPromoter
 from gateway.operations.records import Records
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, WrongState
@@ -37,10 +38,6 @@ _log = structlog.get_logger("lockgate.failback")
 
 Tells = Callable[[MirrorRecord, str], Awaitable[None]]
 """Told of what becomes of an undo: OPEN or OVER."""
-
-
-Refuses = Callable[[str, Sequence[str]], Awaitable[None]]
-"""Raises what keeps topics of a link, by name, from going home: `TopicPromoter.require_no_late_writes`."""
 
 
 async def nobody_listens(record: MirrorRecord, what: str) -> None:
@@ -66,19 +63,19 @@ class Undos:
         mirrors: Mirrors,
         failbacks: Failbacks,
         lifted: LiftedConfigs,
-        late_writes: Refuses,
+        promoter: TopicPromoter,
         clock: Callable[[], float],
         tells: Tells = nobody_listens,
         claimed: Callable[[MirrorRecord], Sequence[str]] = lambda record: (),
     ) -> None:
-        """`late_writes`: refuses topics to whose source somebody else wrote. `claimed`: migrations that
-        would promote the topic again, were it home."""
+        """`promoter`: says what keeps topics from going home. `claimed`: migrations that would promote the topic again,
+        were it home."""
         self._records = records
         self._store = records.store
         self._mirrors = mirrors
         self._failbacks = failbacks
         self._lifted = lifted
-        self._late_writes = late_writes
+        self._promoter = promoter
         self._clock = clock
         self._tells = tells
         self._claimed = claimed
@@ -109,7 +106,9 @@ class Undos:
         names = list(dict.fromkeys(topics))
         if not names:
             raise BadRequest("no topic was named")
-        await self._late_writes(link, names)  # before the state is: one that they have made FAIL is told of them
+        await self._promoter.require_no_late_writes(
+            link, names
+        )  # before the state is: one that they have made FAIL is told of them
         for name in names:
             record = self._records.mirror(link, name)
             if reason := why_not_undone(record):
@@ -122,6 +121,7 @@ class Undos:
         if validate_only:
             for name in names:
                 self._mirrors.require_promotable(link, name)
+            await self._promoter.check(link, names, groups=groups)
             return [self._mirrors.view(self._records.mirror(link, name)) for name in names]
         return await self._mirrors.promote(link, names, groups=groups, direction=MirrorDirection.REVERSE)
 

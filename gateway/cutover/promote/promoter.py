@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import structlog
 
+from gateway.cutover.promote.durability import Durability
 from gateway.cutover.promote.gather import PromoteTools
 from gateway.cutover.promote.records_after_cutover import RecordsAfterCutover
 from gateway.cutover.promote.rehearsal import BEFORE_PAUSE_S, Rehearsal
@@ -64,6 +65,7 @@ class TopicPromoter:
         self._late = late
         self._sources = sources
         self._target = target
+        self._durability = Durability(sources, target)
         self._background = background
         self._running: dict[tuple[str, str], PromoteRun | None] = {}
         self._groups: set[tuple[str, str]] = set()  # that change sides with topics
@@ -324,11 +326,12 @@ class TopicPromoter:
         note: bool = True,
     ) -> None:
         mirrors = [self._records.mirror(link, name) for name in names]
+        forced = operation is MirrorOperation.FORCE_PROMOTE
         for mirror in mirrors:
             self._check_mirror(mirror, operation)
         _require_one_way(mirrors)
         if moving:
-            if operation is MirrorOperation.FORCE_PROMOTE:
+            if forced:
                 raise Conflict(
                     "groups do not change sides with topics by force: nothing would hold them; leave one out"
                 )
@@ -338,14 +341,17 @@ class TopicPromoter:
         if mirrors[0].is_reverse:
             await self._late.require_none(link, names)
             await self._check_failback_promote(link, mirrors)
+            await self._durability.require(self._records.link(link), mirrors, forced=forced)
             return
-        if operation is MirrorOperation.FORCE_PROMOTE:
+        if forced:
+            await self._durability.require(self._records.link(link), mirrors, forced=forced)
             with suppress(SourceUnreachable):  # it is waited for
                 await require_origins(self._records, self._sources, mirrors, by_writers=False, note=note)
             return
         await self._check_partitions(link, mirrors)
-        await require_origins(self._records, self._sources, mirrors, by_writers=True, note=note)
         record = self._records.link(link)
+        await self._durability.require(record, mirrors, forced=forced)
+        await require_origins(self._records, self._sources, mirrors, by_writers=True, note=note)
         along = {parse(record.configs).source_group(group) for group in moving}
         topics = [mirror.source_topic for mirror in mirrors]
         reading = await unpromoted_groups(self._store, self._sources, record, topics)

@@ -54,6 +54,7 @@ class Code(StrEnum):
     TRANSACTIONS_UNKNOWN = "TRANSACTIONS_UNKNOWN"
     CONFIGS_SET_BACK = "CONFIGS_SET_BACK"
     COPY_DIFFERS = "COPY_DIFFERS"
+    COPY_NOT_DURABLE = "COPY_NOT_DURABLE"
     ACLS_DIFFER = "ACLS_DIFFER"
     GATEWAY_LOST = "GATEWAY_LOST"
     PROMOTE_FAILED = "PROMOTE_FAILED"
@@ -68,6 +69,7 @@ _WEIGHTS: Final[dict[Code, tuple[Weight, int]]] = {
     Code.TRANSACTION_OPEN: (Weight.BLOCKS, 20),
     Code.GATEWAY_LOST: (Weight.BLOCKS, 20),
     Code.BYPASSED_NOW: (Weight.BLOCKS, 30),
+    Code.COPY_NOT_DURABLE: (Weight.BLOCKS, 20),
     Code.LAG: (Weight.HARMS, 10),
     Code.LAG_GROWS: (Weight.HARMS, 15),
     Code.CLIENTS_NOT_MIGRATED: (Weight.HARMS, 20),
@@ -98,7 +100,8 @@ class TopicReady:
     `lag_before` a few minutes ago; None while they are not known. `bypassed_now`, `bypassed_hour`: records of the last
     minute and hour that came beside the gateway. `after_cutover`: records that came to the source behind the cutover.
     `readers`: who reads it on the source; None when that is not told, for the reason in `unknown`. `kept`: it is
-    promoted, and mirrored back for an undo. `warnings`: in what the copy differs, see `topics/copy_differences.py`."""
+    promoted, and mirrored back for an undo. `warnings`: in what the copy differs, see `topics/copy_differences.py`;
+    `not_durable`: why a promote would be refused for that."""
 
     name: str
     state: MirrorState | None = None
@@ -112,6 +115,7 @@ class TopicReady:
     unknown: str = ""
     set_back: int = 0
     warnings: tuple[str, ...] = ()
+    not_durable: str = ""
     promote_error: str = ""
     kept: bool = False
 
@@ -240,7 +244,10 @@ def _topics(scene: ReadinessScene) -> Iterator[Finding]:
         yield _finding(
             Code.PROMOTE_FAILED, [one.name for one in failed], reason, "mend what it says, and promote again"
         )
-    if differing := [one for one in left if one.warnings]:
+    if weak := [one for one in left if one.not_durable]:
+        remedy = f"lockgate mirror describe {weak[0].name} --link {scene.link} says what can be done"
+        yield _finding(Code.COPY_NOT_DURABLE, [one.name for one in weak], weak[0].not_durable, remedy)
+    if differing := [one for one in left if one.warnings and not one.not_durable]:
         reason = f"the copy of {_some([one.name for one in differing])}: {differing[0].warnings[0]}"
         remedy = f"lockgate mirror describe {differing[0].name} --link {scene.link}"
         yield _finding(Code.COPY_DIFFERS, [one.name for one in differing], reason, remedy)

@@ -116,6 +116,16 @@ async def test_home_is_a_promote_of_the_mirrors_back_as_one_set(plane: Plane) ->
     assert plane.promoters.asked[-1] == ("l", ("orders",), False)
 
 
+async def test_a_dry_run_tells_what_the_promote_home_would_refuse(plane: Plane) -> None:
+    """It looked at the records alone: "would undo" of a source topic with one replica in sync."""
+    await promoted(plane)
+    before = await opened(plane)
+    plane.promoters.refusal = Conflict("1 of 3 replicas on the source in sync")
+    with pytest.raises(Conflict, match="1 of 3 replicas"):
+        await plane.service.undos.undo("l", ["orders"], validate_only=True)
+    assert now(plane) == before
+
+
 @pytest.mark.parametrize("validate_only", [True, False])
 async def test_records_that_somebody_wrote_to_the_source_refuse_it_beforehand(
     plane: Plane, validate_only: bool

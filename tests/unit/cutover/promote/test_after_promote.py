@@ -54,7 +54,11 @@ async def test_a_topic_that_stamps_its_records_does_so_again_before_it_is_writte
 
 async def test_configs_that_cannot_be_restored_now_are_later(scene: TopicScene) -> None:
     await scene.plane.store.replace(scene.record, replace(scene.record, restore_configs={"retention.ms": "7"}))
-    scene.plane.target.down = True
+
+    def goes_down(number: int) -> None:
+        scene.plane.target.down = True
+
+    scene.ends.on_read = goes_down
     (record,) = await scene.promote()
     assert record.state is MirrorState.STOPPED
     assert record.restore_configs

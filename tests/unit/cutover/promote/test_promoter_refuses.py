@@ -11,6 +11,7 @@ from gateway.errors import Conflict, SourceUnreachable
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.state.link_config import LESS_DURABLE
 from gateway.state.mirror_states import WrongState
 from gateway.state.records import GroupRecord, GroupState, MirrorState
 from tests.support.control.control_plane import Plane
@@ -68,3 +69,52 @@ async def test_refuses_two_at_once(scene: TopicScene) -> None:
         await scene.promote()
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
+
+
+ACCEPTED = {LESS_DURABLE: '{"topicFilters":[{"name":"ord","patternType":"PREFIXED","filterType":"INCLUDE"}]}'}
+
+
+async def test_refuses_a_copy_with_too_few_replicas_in_sync_before_any_write_waits(scene: TopicScene) -> None:
+    """Only the write pause met it: writes waited for as long as it lasts, and went on."""
+    topic = scene.plane.target.existing["orders"]
+    topic.configs["min.insync.replicas"] = "2"
+    topic.info = replace(topic.info, replication_factor=3, in_sync=(3, 1, 3))
+    for force in (False, True):
+        with pytest.raises(Conflict, match=r"partition 1: 1 of 3 replicas on the target in sync, 2 are needed"):
+            await scene.promote(force=force)
+        with pytest.raises(Conflict, match="2 are needed"):
+            await scene.promoter.check("l", ["orders"], force=force)
+    scene.assert_back()
+    assert not scene.forwarder.paused
+    topic.info = replace(topic.info, in_sync=(3, 2, 3))
+    (record,) = await scene.promote()
+    assert record.state is MirrorState.STOPPED
+
+
+async def test_refuses_a_copy_that_promises_less_unless_the_link_says_that_it_may(scene: TopicScene) -> None:
+    plane = scene.plane
+    plane.source.existing["orders"].configs["min.insync.replicas"] = "2"
+    plane.target.existing["orders"].configs["min.insync.replicas"] = "1"
+    with pytest.raises(Conflict, match=r"1 on the target \(3 replicas\), 2 on the source; set min.insync.replicas=2"):
+        await scene.promote()
+    assert not scene.forwarder.paused
+    link = plane.store.links["l"]
+    await plane.by_hand(replace(link, configs={**link.configs, **ACCEPTED}))
+    (record,) = await scene.promote()
+    assert record.state is MirrorState.STOPPED
+
+
+async def test_refuses_a_source_that_promises_less_than_the_target_which_it_leaves(scene: TopicScene) -> None:
+    plane = scene.plane
+    plane.source.existing["orders"].configs["min.insync.replicas"] = "1"
+    plane.target.existing["orders"].configs["min.insync.replicas"] = "2"
+    await scene.turned_round()
+    with pytest.raises(Conflict, match=r"1 on the source \(3 replicas\), 2 on the target; set min.insync.replicas=2"):
+        await scene.promoter.check("l", ["orders"])
+
+
+async def test_a_forced_promote_goes_on_with_a_copy_that_promises_less(scene: TopicScene) -> None:
+    scene.plane.source.existing["orders"].configs["min.insync.replicas"] = "2"
+    scene.plane.target.existing["orders"].configs["min.insync.replicas"] = "1"
+    (record,) = await scene.promote(force=True)
+    assert record.state is MirrorState.STOPPED

@@ -64,6 +64,7 @@ def test_what_is_promoted_already_costs_nothing() -> None:
             Code.GATEWAY_LOST,
             "30 s yet",
         ),
+        (with_topic(not_durable="1 of 3 replicas", warnings=("x",)), Code.COPY_NOT_DURABLE, "1 of 3 replicas"),
     ],
 )
 def test_what_blocks(scene: ReadinessScene, code: Code, words: str) -> None:
