@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -29,8 +30,9 @@ OLD_FORMS: Mapping[Any, int] = MappingProxyType({MetadataRequest: 0, DeleteTopic
 _UNLIMITED = 1 << 62
 
 
-def _class_of(classes: Any, key: int, version: int) -> Any:
-    message_class = classes.get(key)
+@lru_cache(maxsize=1024)
+def _class_of(requests: bool, key: int, version: int) -> Any:
+    message_class = (REQUESTS if requests else RESPONSES).get(key)
     if message_class is None or not 0 <= version <= message_class.max_version:
         raise UnknownApi(f"no codec for version {version} of API key {key}")
     return message_class
@@ -52,7 +54,7 @@ def decode_request(
     """
     if len(body) > max_bytes:
         raise MalformedFrame(f"a request of {len(body)} bytes, at most {max_bytes} are decoded")
-    return message_reader(_class_of(REQUESTS, key, version), version, max_elements)(body, 0)[0]
+    return message_reader(_class_of(True, key, version), version, max_elements)(body, 0)[0]
 
 
 @parser
@@ -63,7 +65,7 @@ def decode_response(key: int, version: int, body: Buffer) -> Any:
         UnknownApi: no class for the key, or it does not have this version.
         MalformedFrame: not such a message.
     """
-    message_class = _class_of(RESPONSES, key, version)
+    message_class = _class_of(False, key, version)
     if key == ApiKey.API_VERSIONS and INT16.unpack_from(body)[0] == ErrorCode.UNSUPPORTED_VERSION:
         version = 0
     return message_reader(message_class, version, _UNLIMITED)(body, 0)[0]

@@ -190,8 +190,12 @@ class LeaderForwarding:
             raw_path=f"{question.path}?{question.query}".rstrip("?").encode("latin-1")
         )
         headers = {"content-type": "application/json"} if question.body else {}
-        async with httpx.AsyncClient(transport=transport, timeout=None) as client:  # noqa: S113 - operations have limits
-            return await client.request(question.method, url, content=question.body, headers=headers)
+        asked = httpx.Request(question.method, url, content=question.body, headers=headers)
+        answer = await transport.handle_async_request(
+            asked
+        )  # no client: it has cookies and redirects, and takes as long
+        await answer.aread()
+        return answer
 
 
 def base_of(scope: Scope) -> str:

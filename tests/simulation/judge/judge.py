@@ -128,16 +128,17 @@ class Judge:
 
     def look(self) -> None:
         """What is new? Called every some tens of milliseconds, and right after each step of an operation."""
-        entries = self.state.read(self._clock())
+        now = self._clock()
+        entries = self.state.read(now)
         if entries:
             with self._at_once():
                 self._look_at(entries)
-        self._looks.append((self.state.end, len(self._recorder.ops), self._clock()))
+        self._looks.append((self.state.end, len(self._recorder.ops), now))
         while len(self._looks) > 1 and self._looks[1][0] <= self.state.position:
             del self._looks[0]
         for group in self.state.groups:
             looks = self._committed.setdefault(group.source_name, deque())
-            looks.append((self._clock(), dict(self._source.committed(group.source_name))))
+            looks.append((now, self._source.committed(group.source_name)))
             while len(looks) > 1 and looks[1][0] < self._looks[0][2] - _REMEMBERED_S:
                 looks.popleft()
 

@@ -111,6 +111,7 @@ class StateView:
     position: int = 0
     end: int = 0
     _writer: tuple[int, int] = (-1, -1)
+    _listed: tuple[list[MirrorRecord], list[GroupRecord]] | None = None  # asked for far more often than it changes
 
     def read(self, now: float) -> list[Entry]:
         """What came since the last time, in order; its invariants are looked at."""
@@ -133,14 +134,21 @@ class StateView:
     @property
     def mirrors(self) -> list[MirrorRecord]:
         """All that are there now, in order of their names."""
-        found = [each for _, each in sorted(self.latest.items()) if isinstance(each, MirrorRecord)]
-        return [each for each in found if self.is_looked_at(each)]
+        return self._lists()[0]
 
     @property
     def groups(self) -> list[GroupRecord]:
         """The same."""
-        found = [each for _, each in sorted(self.latest.items()) if isinstance(each, GroupRecord)]
-        return [each for each in found if self.is_looked_at(each)]
+        return self._lists()[1]
+
+    def _lists(self) -> tuple[list[MirrorRecord], list[GroupRecord]]:
+        if self._listed is None:
+            found = [each for _, each in sorted(self.latest.items()) if self.is_looked_at(each)]
+            self._listed = (
+                [each for each in found if isinstance(each, MirrorRecord)],
+                [each for each in found if isinstance(each, GroupRecord)],
+            )
+        return self._listed
 
     def is_looked_at(self, record: StateRecord | None) -> bool:
         """It is no mirror or group of a link that is not looked at."""
@@ -174,6 +182,7 @@ class StateView:
         if key == WRITER_KEY:
             return None
         before = self.latest.get(key)
+        self._listed = None
         if record.value is None:
             self.latest.pop(key, None)
             return Entry(record.offset, key, None, before)

@@ -256,8 +256,11 @@ class Endpoint(asyncio.Transport):
                 last.due += len(piece) / self.link.bytes_per_s
                 self._last_due = last.due
             return
+        if len(piece) <= READ_BYTES:
+            self._put(piece)
+            return
         for begin in range(0, len(piece), READ_BYTES):
-            self._put(piece[begin : begin + READ_BYTES] if len(piece) > READ_BYTES else piece)
+            self._put(piece[begin : begin + READ_BYTES])
 
     def _put(self, data: bytes | None) -> None:
         loop, link = self._loop, self.link
@@ -300,9 +303,13 @@ class Endpoint(asyncio.Transport):
         self._armed = False
         if self.link.is_cut:  # held; `arm` again when it is healed
             return
-        out, now = self._out, self._loop.now
+        out, now, hooks, peer = self._out, self._loop.now, self.network.on_segment, self.peer
         while out and out[0].due <= now:
-            self._deliver(out.popleft().data)
+            data = out.popleft().data
+            if hooks or data is _RST:
+                self._deliver(data)
+            else:
+                peer._received(data)  # no call: nearly always
         if out:
             self.arm()
         elif self._gone:
@@ -322,10 +329,9 @@ class Endpoint(asyncio.Transport):
                 return
         peer._received(data)
 
-    def _consumed(self, count: int) -> None:
-        """The peer has read so much."""
-        self._under_way -= count
-        if self._unsent and self._under_way < WINDOW:
+    def _go_on(self) -> None:
+        """The peer has read some of what is under way."""
+        if self._under_way < WINDOW:
             self._loop.call_soon(self._flush, context=self.context)
 
     def _flush(self) -> None:
@@ -376,7 +382,10 @@ class Endpoint(asyncio.Transport):
                 if not protocol.eof_received():
                     self.close()
                 return
-            self.peer._consumed(len(data))
+            peer = self.peer
+            peer._under_way -= len(data)  # no call: it is one for each segment
+            if peer._unsent:
+                peer._go_on()
             if self._buffered:
                 _into_buffer(protocol, data)
             else:
