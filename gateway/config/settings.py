@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -13,6 +13,7 @@ from gateway.config.listeners import Endpoint, Limits, Listener, Tokens
 from gateway.config.section import Section
 from gateway.config.tls import FleetTls
 from gateway.kafka.connection.config import ClusterConfig
+from gateway.transport.sockets import is_loopback
 
 _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - a comparison
 
@@ -182,6 +183,27 @@ class Settings(BaseSettings):
                     f"and its security.protocol is {there}"
                 )
         return self
+
+    @model_validator(mode="after")
+    def _logins_are_not_read_by_others(self) -> Settings:
+        """Clients that logged in at the broker by TLS may be sent here by a mistake in a port, and nobody would see."""
+        for where, each in self._readable():
+            if not each.protocol:
+                raise ValueError(
+                    f"{where}: logins at {each.host} could be read on the wire: give it tls; "
+                    "protocol: SASL_PLAINTEXT says that they may be"
+                )
+        return self
+
+    def in_the_clear(self) -> list[str]:
+        """Listeners, by section, at which other machines log in without TLS, as their `protocol` says."""
+        return [where for where, _ in self._readable()]
+
+    def _readable(self) -> Iterator[tuple[str, Endpoint]]:
+        logs_in = self.target.get("security.protocol", "").upper().startswith("SASL")
+        for where, each in self.endpoints().items():
+            if logs_in and each.tls is None and not is_loopback(each.host):
+                yield where, each
 
     def endpoints(self) -> dict[str, Endpoint]:
         """All listeners by the name of their section, the first one first."""

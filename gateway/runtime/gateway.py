@@ -132,6 +132,8 @@ class Gateway:
         if self._host.plain_sockets and self._worker.count == 1:  # else the supervisor has looked
             # Before the fleet hears of it: a second process of one name must not replace the first.
             require_free(settings)
+        for where in settings.in_the_clear():
+            _log.warning("logins at this listener can be read on the wire: it has no tls", listener=where)
         config = ClusterConfig.from_client_properties(settings.target)
         self._target = NetAccess(config, self._host)
         self._closers.push_async_callback(self._target.close)

@@ -70,6 +70,11 @@ BEARER = "oauth: {jwks_url: 'https://h/keys', issuer: i, audience: a}, tls: {cer
         (SASL + f"listener: {{identity: token, protocol: SSL, {BEARER}}}", "with OAUTHBEARER come by SASL_SSL"),
         (SASL + f"listener: {{{BEARER}}}", "oauth: with identity relay the target checks tokens itself"),
         (SASL + f"listener: {{identity: token, {BEARER.replace('https', 'http')}}}", "listener.oauth.jwks_url"),
+        (SASL + "listener: {host: 0.0.0.0}", "listener: logins at 0.0.0.0 could be read on the wire: give it tls"),
+        (
+            SASL + "listeners: {x: {host: gw.example, bootstrap_port: 9392, base_port: 9400}}",
+            "listeners.x: logins at gw.example could be read .* protocol: SASL_PLAINTEXT says that they may be",
+        ),
     ],
 )
 def test_listeners_of_no_use(load_text, text, message):
@@ -81,3 +86,13 @@ def test_listeners_side_by_side(load_text):
     other = "listeners: {x: {host: 127.0.0.2, bootstrap_port: 9292, base_port: 9300, protocol: SASL_PLAINTEXT}}"
     settings = load_text(SASL + LISTENER + other)
     assert list(settings.endpoints()) == ["listener", "listeners.x"]
+
+
+def test_logins_in_the_clear_are_said_to_be_so(load_text):
+    """Finding 8: clients that used SASL_SSL at the broker would come by SASL_PLAINTEXT here, and nobody would know."""
+    tls = "tls: {certificate: a, key: b}"
+    for listener in ("{}", "{host: '::1'}", "{host: 127.0.0.9}", "{host: localhost}", f"{{host: 0.0.0.0, {tls}}}"):
+        assert load_text(f"{SASL}listener: {listener}").in_the_clear() == []
+    said = load_text(SASL + "listener: {host: 0.0.0.0, protocol: SASL_PLAINTEXT}")
+    assert said.in_the_clear() == ["listener"]
+    assert load_text(TARGET + "listener: {host: 0.0.0.0}").in_the_clear() == []
