@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import httpx
 import structlog
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from gateway.api.access.audit import AuditTrail, named_by
@@ -118,11 +118,15 @@ class LeaderForwarding:
         if scope["type"] != "http" or scope["path"] in _OWN or scope["path"].startswith(_OWN_BELOW):
             await self._own(scope, receive, send)
             return
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:  # there is nobody to be answered any more
+            return
         question = Question(
             scope["method"],
             scope["raw_path"].decode("latin-1"),
             scope.get("query_string", b"").decode("latin-1"),
-            await Request(scope, receive).body(),
+            body,
             scope.get(CALLER, NOBODY),
             self._name(),
             base_of(scope),
@@ -168,27 +172,27 @@ class LeaderForwarding:
         return done.pop().result()
 
     async def _call(self, question: Question) -> httpx.Response:
-        row = find(question.method, unquote(question.path))
+        url = _url(question)
+        if url is None:
+            return httpx.Response(400, json=_body(400, "the path is none, or leads elsewhere than it says"))
+        row = find(question.method, url.path)
         if not self.audit.wants(question.method) or (row is not None and row.route.reads):
-            return await self._call_app(question)
+            return await self._call_app(question, url)
         asked = named_by(row, question.query)
         body = _decoded(question.body)
         before = self.audit.state_of(asked, body)
         status, reason = 503, "the term of this leader ended meanwhile: the outcome is not known"
         try:
-            answer = await self._call_app(question)
+            answer = await self._call_app(question, url)
             status, reason = answer.status_code, _message(answer)
             return answer
         finally:
             request = {"method": question.method, "path": question.path, "query": question.query, "body": body}
             self.audit.carried_out(question.caller, question.through, asked, request, before, status, reason)
 
-    async def _call_app(self, question: Question) -> httpx.Response:
+    async def _call_app(self, question: Question, url: httpx.URL) -> httpx.Response:
         app = _authorised(self._led, question.caller)  # type: ignore[arg-type]
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        url = httpx.URL(question.base).copy_with(
-            raw_path=f"{question.path}?{question.query}".rstrip("?").encode("latin-1")
-        )
         headers = {"content-type": "application/json"} if question.body else {}
         asked = httpx.Request(question.method, url, content=question.body, headers=headers)
         answer = await transport.handle_async_request(
@@ -214,6 +218,17 @@ def _authorised(app: App, caller: Caller) -> App:
         await (app if no is None else _refusal(*no))({**scope, CALLER: caller}, receive, send)
 
     return call
+
+
+def _url(question: Question) -> httpx.URL | None:
+    """As the application is asked; None when its path would not be the one that roles and audit trail go by."""
+    try:
+        url = httpx.URL(question.base).copy_with(
+            raw_path=f"{question.path}?{question.query}".rstrip("?").encode("latin-1")
+        )
+    except httpx.InvalidURL:
+        return None
+    return url if url.path == unquote(question.path) else None
 
 
 def _decoded(body: bytes) -> Any:

@@ -1,8 +1,8 @@
 """The front of the HTTP server: what every request must show before anything of it is read or passed on.
 
 In this order, so that each refusal tells as little as it can: where the request thinks that it goes (Host), where it
-comes from (Origin), who asks, whether that role may, and only then the body: JSON, and no longer than allowed while it
-arrives.
+comes from (Origin), who asks, whether the path is what it seems, whether that role may, and only then the body: JSON,
+and no longer than allowed while it arrives.
 
 Host and Origin are there for browsers. A page of a foreign site can send requests here, and by a name of its own that
 turns to this address (DNS rebinding) even read answers. It has no token; but a mistake in one check should not be
@@ -15,7 +15,7 @@ import ipaddress
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.responses import JSONResponse
 
@@ -92,6 +92,7 @@ class Guard:
                 _require_host(headers, scope, self._policy.hosts)
             _require_origin(headers, scope)
             caller = self._authenticated(headers, peer)
+            _require_path(scope["raw_path"], caller)
             self._require_role(caller, scope)
             _require_json(headers, caller)
             body = _Body(receive, headers, self._policy.max_body_bytes, caller)
@@ -185,6 +186,15 @@ def _require_origin(headers: Mapping[bytes, list[bytes]], scope: Scope) -> None:
         navigates = headers.get(b"sec-fetch-mode") == [b"navigate"] and scope["method"] == "GET"
         if said not in (b"same-origin", b"none") and not navigates:
             raise _Refused(403, "requests of pages of another site are refused (Sec-Fetch-Site)")
+
+
+def _require_path(raw: bytes, caller: Caller) -> None:
+    """What would lead elsewhere than it says: whoever takes dots or a fragment away sees another path than we have.
+
+    A name may have anything in it, with its slashes encoded; but none is a dot or two and nothing else.
+    """
+    if b"#" in raw or any(unquote_to_bytes(part) in (b".", b"..") for part in raw.split(b"/")):
+        raise _Refused(400, "a part that is '.' or '..', and a '#' that is not encoded, may not be in a path", caller)
 
 
 def _require_json(headers: Mapping[bytes, list[bytes]], caller: Caller) -> None:

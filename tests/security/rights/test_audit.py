@@ -19,6 +19,7 @@ from gateway.operations.secrets.sealing import SealingKeys
 from gateway.telemetry.logs import AUDIT, configure_audit
 from tests.support.control.control_plane import SOURCE
 from tests.support.control.secured_api import SecuredApi, secured_api
+from tests.support.waiting import wait_until_async
 
 SECRETS = {
     "sasl.password": "hunter-2-the-password",
@@ -214,3 +215,65 @@ async def test_a_link_that_is_named_behind_the_question_mark(api: SecuredApi) ->
         assert created.status_code == 204
     (line,) = lines(api)
     assert (line["before"], list(line["after"])) == ({}, ["link l"])
+
+
+OPERATORS = b"Authorization: Bearer a-token-of-the-operator\r\nContent-Type: application/json\r\n"
+
+
+async def post_raw(api: SecuredApi, path: str) -> tuple[int, str]:
+    """As no HTTP library would send it. Returns status and body."""
+    host = f"Host: 127.0.0.1:{api.settings.port}\r\n".encode()
+    status, _, body = await api.raw(
+        b"POST " + path.encode() + b" HTTP/1.1\r\n" + host + OPERATORS + b"Content-Length: 2\r\n\r\n{}"
+    )
+    return status, body
+
+
+@pytest.mark.parametrize("up", ["..", "%2e%2e", "%2E.", "./..", "."])
+async def test_a_path_leads_nowhere_else_than_it_says(api: SecuredApi, up: str) -> None:
+    """Finding 12: the operation took another path than the line told, and a line that repeats was left out."""
+    await api.plane.with_mirror("bills")
+    for _ in range(2):
+        status, body = await post_raw(api, f"/v3/links/l/groups/catch-up/{up}/{up}/mirrors/bills:promote")
+        assert (status, "may not be in a path" in body) == (400, True)
+    assert api.plane.state("bills").value == "ACTIVE"
+    assert [(line["status"], line["principal"]) for line in lines(api)] == [(400, "olga")] * 2
+
+
+async def test_the_line_tells_the_path_that_the_operation_went(api: SecuredApi) -> None:
+    """Names may hold what stands for something else in a path."""
+    await api.plane.with_mirror("orders")
+    for name in ("a%2F..%2Fb", "a%23b", "a%3Fb", "a%2525"):
+        status, _ = await post_raw(api, f"/v3/links/l/groups/{name}:demote")
+        assert status == 404
+    assert [line["path"].rpartition("/")[2] for line in lines(api)] == [
+        "a%2F..%2Fb:demote",
+        "a%23b:demote",
+        "a%3Fb:demote",
+        "a%2525:demote",
+    ]
+
+
+@pytest.mark.parametrize("path", ["/v3/links/l#x", "/v3/links/#", "/v3/links/l/groups/a:demote#", "//v3/links/a:b"])
+async def test_a_path_that_is_none_is_no_fault_of_ours(
+    api: SecuredApi, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Finding 13: a traceback in the log for each request of any token."""
+    status, body = await post_raw(api, path)
+    assert status == (400 if "#" in path else 404)
+    assert "message" in body
+    assert "Traceback" not in caplog.text
+
+
+async def test_who_leaves_within_a_body_leaves_no_traceback(api: SecuredApi, caplog: pytest.LogCaptureFixture) -> None:
+    """Finding 13."""
+    host = f"Host: 127.0.0.1:{api.settings.port}\r\n".encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.settings.port)
+    length = b"Content-Length: 20\r\nExpect: 100-continue\r\n\r\n"
+    writer.write(b"POST /v3/links/l/mirrors HTTP/1.1\r\n" + host + OPERATORS + length)
+    assert b" 100 " in await reader.readline()  # its body is waited for
+    writer.transport.abort()
+    await wait_until_async(lambda: api.connections == 0, what="the connection is gone")
+    async with api.client() as client:
+        assert (await client.get("/v3/status")).status_code == 200
+    assert caplog.text == ""
