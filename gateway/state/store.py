@@ -4,16 +4,7 @@ Every gateway reads the topic all the time, in its order (`open`). One of them l
 `resign`), each change in one transaction, which others that wait and do not concern it may share. The views change only
 with what is committed, so what they show survives a crash.
 
-It survives the loss of records that the topic had acknowledged, too, as long as a gateway has read them. A log that has
-gone back (KIP-595) is told by the brokers to whoever follows it, and what was decided from the lost records has been
-acted on: writes may go to the target by a cutover that the topic knows nothing of. So the views never go back. Each
-gateway that has read lost records stops writing at once (`on_went_back`), takes the topic over, and writes them again,
-each with the offset that it had: of two that do so the record that was the later one is in force. Behind that the group
-names a leader anew.
-
-What was deleted while a process was stopped for long (or cut off) may not be told any more: the log cleaner keeps
-deletions for `delete.retention.ms`. The log says so in time (`READ_WITHIN_S`); then all of it is read anew, and what is
-not in it goes from the views. Until the group has agreed anew such a process writes nothing either.
+What a gateway has read, and the topic has lost, comes into the topic again: `state/recovery.py`.
 """
 
 from __future__ import annotations
@@ -21,66 +12,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.state.codec import Record, StateFormatError, decode, encode, key_of
-from gateway.state.errors import (
-    ProducerFenced,
-    StateReadTooLate,
-    StateWentBack,
-    StoreConflict,
-    StoreError,
-    StoreUncertain,
-)
+from gateway.state.codec import Record, encode, key_of
+from gateway.state.errors import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.state.failback_records import MAX_REMEMBERED, FailbackEpochRecord, outliving
+from gateway.state.log import Change, Log
 from gateway.state.mirror_transitions import check_write
-from gateway.state.reader import WRITER_KEY, Entry, writer_of
 from gateway.state.records import MirrorRecord, SequenceRecord
-from gateway.state.topic import Change, StateTopic
-from gateway.state.views import StateViews
+from gateway.state.recovery import FollowedState
+from gateway.state.topic import StateTopic
 from gateway.transport.host import MACHINE, Host
 
 __all__ = ["Log", "ProducerFenced", "StateStore", "StoreConflict", "StoreError", "StoreUncertain"]
 
-_READ_S = 5.0  # how long a broker keeps a Fetch that finds nothing; what comes meanwhile ends it
-_AGAIN_S = 1.0
 _TOGETHER: Final = 64  # writes in one transaction
 _ENCODED_AT_ONCE: Final = 256  # records of some 60 µs each
 _log = logging.getLogger("lockgate.state")
-
-
-class Log(Protocol):
-    """What the store needs of a state topic: `read` goes on all the time, the others are called one at a time."""
-
-    async def open(self) -> list[Entry]:
-        """See `StateTopic.open`; so for the others."""
-
-    async def read(self, timeout_s: float) -> list[Entry]:
-        """What came since."""
-
-    async def lead(self) -> int:
-        """Fence whoever wrote before; returns the term."""
-
-    def resign(self) -> None:
-        """Write no more."""
-
-    async def read_anew(self) -> list[Entry]:
-        """All, from the beginning."""
-
-    async def commit(self, changes: Sequence[Change], still: Callable[[], None]) -> int:
-        """Write all changes, or none; returns the offset of the last. `still` has a last word."""
-
-    async def write_again(self, changes: Sequence[Change], was: Sequence[int]) -> int:
-        """As `commit`, what the topic has lost."""
-
-    async def resolve_outcome(self) -> int:
-        """End a commit of unknown outcome; its offset when it was made, -1 when there was none."""
-
-    async def close(self) -> None:
-        """Close the clients."""
 
 
 class _Write(NamedTuple):
@@ -89,27 +39,6 @@ class _Write(NamedTuple):
     changes: Sequence[tuple[str, Record | None]]
     guard: Callable[[], None]
     done: asyncio.Future[None]
-
-
-class _Lost(NamedTuple):
-    """What the topic has lost of a key: the record (None: that it was deleted), and at which offset it was."""
-
-    record: Record | None
-    at: int
-
-
-def _lost(
-    records: Mapping[str, Record], changed_at: Mapping[str, int], there: Mapping[str, Entry], end: int
-) -> dict[str, _Lost]:
-    """Of a log that has lost what it had from `end` on, and was read to its old end before.
-
-    Args:
-        records: as they were read, by key; `changed_at`: at which offsets.
-        there: what is in the log now.
-    """
-    found = {key: _Lost(record, changed_at[key]) for key, record in records.items() if changed_at.get(key, -1) >= end}
-    gone = {key: _Lost(None, end) for key, entry in there.items() if key not in records and entry.value is not None}
-    return found | {key: one for key, one in gone.items() if there[key].offset < end}
 
 
 class _Guards:
@@ -128,50 +57,20 @@ class _Guards:
             raise
 
 
-class StateStore(StateViews):
+class StateStore(FollowedState):
     """The records, by kind. Use on one event loop. See `StateViews` for what is to be seen.
 
-    Only a leader writes: every writing method raises ProducerFenced otherwise. `on_fenced` is called when another
-    process takes over, `on_broken` (with one line) when the topic cannot be followed any more, `on_went_back` when it
-    has lost records, and `on_recovered` when these are in it again.
-
-    Attributes:
-        term: of the last leader that was seen to begin; -1 before any.
-        leading: this process has that term.
+    Only a leader writes: every writing method raises ProducerFenced otherwise.
     """
 
     def __init__(
         self, target: Mapping[str, str] | ClusterConfig, *, log: Log | None = None, host: Host = MACHINE
     ) -> None:
-        super().__init__()
         config = target if isinstance(target, ClusterConfig) else ClusterConfig.from_client_properties(target)
         self.instance = host.new_id()
+        super().__init__(log or StateTopic(config, self.instance, host=host))
         self._now_ms = host.wall_ms
-        self.on_fenced: Callable[[], None] = lambda: None
-        self.on_broken: Callable[[str], None] = lambda reason: None
-        self.on_went_back: Callable[[], None] = lambda: None
-        self.on_recovered: Callable[[], None] = lambda: None
-        self.term = -1
-        self.leading = False
-        self.read_error = ""
-        self._log: Log = log or StateTopic(config, self.instance, host=host)
-        self._lock = asyncio.Lock()
-        self._unresolved: list[tuple[str, Record | None]] = []
         self._waiting: list[_Write] = []
-        self._follower: asyncio.Task[None] | None = None
-        self._lost: dict[str, _Lost] = {}
-        self._recovery: asyncio.Task[None] | None = None
-
-    async def open(self) -> None:
-        """Read all of the topic (created if absent), and go on reading.
-
-        Raises:
-            StoreError: the target is not reachable, or the topic is not ours.
-            StateFormatError: a record that this version cannot read; nothing is guessed.
-        """
-        entries = await self._log.open()
-        self._take({entry.key: entry for entry in entries}.values())
-        self._follower = asyncio.create_task(self._follow(), name="state-follow")
 
     async def lead(self) -> int:
         """Take over the topic, and read all that was written before. Returns the term.
@@ -195,15 +94,6 @@ class StateStore(StateViews):
         async with self._lock:
             self._unresolved = []
             self._log.resign()
-
-    async def close(self) -> None:
-        """Stop reading and close the clients."""
-        tasks = [task for task in (self._follower, self._recovery) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        async with self._lock:
-            await self._log.close()
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -453,143 +343,6 @@ class StateStore(StateViews):
             return  # it was not made, and its caller was told that it may not have been
         self._unresolved = []
         self.apply(changes, offset)
-
-    # -- reading -------------------------------------------------------------------------------------------------
-
-    async def _follow(self) -> None:
-        while True:
-            try:
-                self._take(await self._log.read(_READ_S))
-                self.read_error = ""
-            except StateFormatError as exc:
-                self.on_broken(str(exc))
-                return
-            except StateWentBack as exc:
-                await self._went_back(exc)
-            except StateReadTooLate as exc:
-                await self._read_too_late(exc)
-            except StoreError as exc:
-                self.read_error = str(exc)
-                _log.error("the state topic cannot be read: %s", exc)
-                await asyncio.sleep(_AGAIN_S)
-            except Exception as exc:  # noqa: BLE001 - what was read is in part in the views: nothing here is to be trusted
-                _log.exception("the state topic cannot be followed")
-                self.on_broken(f"the state topic cannot be followed: {type(exc).__name__}: {exc}")
-                return
-
-    async def _went_back(self, found: StateWentBack) -> None:
-        """Nothing is written by this gateway from here on, until what was lost is in the topic again."""
-        _log.error("the state topic has lost records that were acknowledged: %s", found)
-        self.read_error = str(found)
-        self.on_went_back()
-        self._fenced()
-        await self._take_anew(found.end)
-        _log.warning(
-            "the state topic goes on at offset %d: %d records are written again", self.applied, len(self._lost)
-        )
-        self._write_lost_soon()
-
-    async def _read_too_late(self, found: StateReadTooLate) -> None:
-        """What it decides by what it knows may be wrong, until all is read anew."""
-        _log.warning("the state topic is read anew: %s", found)
-        self.read_error = str(found)
-        self.on_went_back()
-        self._fenced()
-        if await self._take_anew(None):
-            self._write_lost_soon()  # it has lost records, too
-        else:
-            self.on_recovered()
-
-    async def _take_anew(self, lost_from: int | None) -> bool:
-        """Read all of the topic, which has lost what was read from an offset on; None: nothing, as far as is known.
-        True: it has lost records. A write that was under way may end meanwhile, behind what was read."""
-        known = self.applied + 1
-        entries, end = await self._read_anew(known if lost_from is None else lost_from)
-        went_back = lost_from is not None or end < known
-        there = {entry.key: entry for entry in entries if entry.key != WRITER_KEY}
-        known_below = (key for key in self._records if self._changed_at[key] < end)
-        gone = [key for key in known_below if key not in there and key not in self._lost]
-        if went_back:
-            lost = _lost(self._records, self._changed_at, there, end)
-            self._lost = {**{key: one for key, one in self._lost.items() if key not in lost}, **lost}
-            self.went_back(end)
-        # Deletions that the cleaner has removed by now: they were somewhere behind what was read.
-        deletions = [Entry(self.applied + 1, key, None) for key in gone]
-        self._take([*deletions, *(entry for entry in entries if entry.offset >= end)])
-        self.read_error = ""
-        return went_back
-
-    def _write_lost_soon(self) -> None:
-        if self._recovery is None or self._recovery.done():
-            self._recovery = asyncio.create_task(self._recover(), name="state-recover")
-
-    async def _read_anew(self, end: int) -> tuple[Sequence[Entry], int]:
-        """All that is in the topic now, and from where on it is another one than was read."""
-        while True:
-            try:
-                return await self._log.read_anew(), end
-            except StateWentBack as exc:
-                end = min(end, exc.end)
-            except StoreError as exc:
-                self.read_error = str(exc)
-                await asyncio.sleep(_AGAIN_S)
-
-    async def _recover(self) -> None:
-        """Write what was lost, unless somebody else has by then."""
-        while True:
-            try:
-                async with self._lock:
-                    await self._write_lost()
-            except StoreError as exc:
-                _log.warning("what the state topic has lost is not written again yet: %s", exc)
-                await asyncio.sleep(_AGAIN_S)
-                continue
-            self.on_recovered()
-            return
-
-    async def _write_lost(self) -> None:
-        """In the topic's own order of writers: whoever wrote before is fenced. The caller holds the lock."""
-        if not self.leading:
-            self._unresolved = []
-            await self.read_up_to(await self._log.lead())
-        while self._lost:
-            some = dict(islice(self._lost.items(), _TOGETHER))
-            changes = [(key, None if one.record is None else encode(one.record)) for key, one in some.items()]
-            offset = await self._log.write_again(changes, [one.at for one in some.values()])
-            self._lost = {key: one for key, one in self._lost.items() if key not in some}
-            self.apply([(key, one.record) for key, one in some.items()], offset)
-        if not self.leading:
-            self._log.resign()
-
-    def _is_newer(self, entry: Entry) -> bool:
-        """Than what the topic has lost of the key: somebody has written that very record again, or a later one."""
-        lost = self._lost.get(entry.key)
-        if lost is None:
-            return True
-        if entry.was < lost.at:
-            return False
-        del self._lost[entry.key]
-        return True
-
-    def _take(self, entries: Iterable[Entry]) -> None:
-        """Read on: own changes are in the views already, unless their outcome was unknown."""
-        news = [entry for entry in entries if entry.offset > self.applied]
-        if not news:
-            return
-        records = [entry for entry in news if entry.key != WRITER_KEY and self._is_newer(entry)]
-        writers = [entry for entry in news if entry.key == WRITER_KEY]
-        changes = [(entry.key, None if entry.value is None else decode(entry.key, entry.value)) for entry in records]
-        self.apply(changes, max(entry.offset for entry in news), [entry.offset for entry in records])
-        for writer in writers:
-            self.term = writer.offset
-            if self.leading:
-                _log.warning("instance %s has taken over the state topic", writer_of(writer.value))
-                self._fenced()
-
-    def _fenced(self) -> None:
-        if self.leading:
-            self.leading = False
-            self.on_fenced()
 
 
 def _told_to_nobody(task: asyncio.Task[None]) -> None:

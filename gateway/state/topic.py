@@ -21,6 +21,7 @@ from gateway.kafka.logs.log_follower import LogFollower
 from gateway.kafka.rules.topic_configs import INTERNAL
 from gateway.kafka.transactional_producer import Fenced, OutcomeUnknown, TransactionalProducer
 from gateway.state.errors import ProducerFenced, StateReadTooLate, StateWentBack, StoreError, StoreUncertain
+from gateway.state.log import Change
 from gateway.state.reader import MORE, WAS, WRITER_KEY, Entry, StateReader
 from gateway.transport.host import MACHINE, Host
 from protocol.batch.keyed import KeyedRecord
@@ -31,8 +32,6 @@ TRANSACTIONAL_ID = "__lockgate-state"
 
 _MAX_RECORD_BYTES = 32 * 1024 * 1024  # a promoted topic's producer tables may be long
 _COMMIT_S = 20.0
-
-Change = tuple[str, bytes | None]  # key and value; None deletes
 
 
 class StateTopic:

@@ -24,9 +24,9 @@ from gateway.kafka.groups import GroupView, MemberView
 from gateway.operations.sources import LinkHealth
 from gateway.state.codec import encode
 from gateway.state.errors import StoreError, StoreUncertain
+from gateway.state.log import Change
 from gateway.state.reader import Entry
 from gateway.state.records import GroupKind, GroupRecord, GroupState, MirrorState
-from gateway.state.topic import Change
 from protocol.errors import ErrorCode
 from tests.support.control.control_plane import Plane
 from tests.support.control.group_scene import gated_group

@@ -20,9 +20,9 @@ from gateway.groups.rules.silences import QUIET_MOST_S
 from gateway.kafka.commits import Committed
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.fleet_wide import OnlyHere
+from gateway.state.log import Change
 from gateway.state.records import CarriedOffset, GroupKind, GroupRecord, GroupState, MirrorState, SourceOffset
 from gateway.state.store import StoreError, StoreUncertain
-from gateway.state.topic import Change
 from protocol.apis import ApiKey
 from tests.support.control.control_plane import Plane
 from tests.support.control.group_scene import KEY, GroupScene, gated_group

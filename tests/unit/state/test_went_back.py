@@ -11,9 +11,9 @@ import pytest
 from gateway.state.codec import encode
 from gateway.state.errors import ProducerFenced, StateReadTooLate, StateWentBack, StoreUncertain
 from gateway.state.gateway_records import PortRecord
+from gateway.state.log import Change
 from gateway.state.reader import WRITER_KEY, Entry
 from gateway.state.store import StateStore
-from gateway.state.topic import Change
 from tests.support.waiting import wait_until_async
 
 

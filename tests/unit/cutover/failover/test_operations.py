@@ -17,9 +17,9 @@ from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.errors import Conflict
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
+from gateway.state.log import Change
 from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
 from gateway.state.store import StoreError, StoreUncertain
-from gateway.state.topic import Change
 from tests.support.control.control_plane import Plane
 from tests.support.control.topic_scene import TopicScene, mirrored_topic
 from tests.support.fakes.fake_engine import status
