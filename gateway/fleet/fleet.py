@@ -18,12 +18,13 @@ from gateway.fleet.group import FleetGroup
 from gateway.fleet.leadership import Leadership
 from gateway.fleet.parts import FleetHooks, Identity, Term
 from gateway.fleet.peers.channel import Peers
-from gateway.fleet.rules.assignment import PACKED, FleetAssignment
+from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.fleet.rules.group import FleetGroupState, GroupRefused
 from gateway.fleet.rules.leases import WriteLease
 from gateway.fleet.rules.membership import Gateway, Role
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.state.gateway_records import READS_TABLES
 from gateway.state.store import ProducerFenced, StateStore, StoreError
 from gateway.transport.host import MACHINE, Host
 
@@ -202,7 +203,7 @@ class Fleet:
             place=me.place(),
             keys=me.keys,
             owned=self._hooks.owned(),
-            reads=PACKED,
+            reads=READS_TABLES,
         )
 
     async def _run_group(self) -> None:

@@ -152,6 +152,7 @@ class FleetRegistry:
         named = {entry.name: self._record(by_name[entry.name]) for entry in admission.register}
         known = self._store.gateways
         named |= {name: known[name] for name in dropped if name in by_name and name not in named}
+        named |= {name: one for name, one in _retold(known, by_name).items() if name not in named}
         aged = (_aged(record, known.get(name), dropped.get(name, ())) for name, record in named.items())
         records: list[Record] = [record for record in aged if record != known.get(record.name)]
         records += [_succeeded(self._store.gateways[old.name]) for old in admission.succeeded]
@@ -247,6 +248,7 @@ class FleetRegistry:
             since_ms=self._wall_ms(),
             place=gateway.place,
             keys=gateway.keys,
+            reads=gateway.reads,
         )
 
     # -- who must acknowledge ------------------------------------------------------------------------------------
@@ -294,6 +296,15 @@ class FleetRegistry:
 def _registered(record: GatewayRecord) -> Registered:
     lease_s = record.lease_ms / 1000
     return Registered(name=record.name, incarnation=record.incarnation, lease_s=lease_s, place=record.place)
+
+
+def _retold(known: Mapping[str, GatewayRecord], members: Mapping[str, Gateway]) -> dict[str, GatewayRecord]:
+    """The records of those who read more than their records say: a leader of an older version has written them."""
+    return {
+        name: replace(known[name], reads=member.reads)
+        for name, member in members.items()
+        if name in known and known[name].incarnation == member.incarnation and known[name].reads != member.reads
+    }
 
 
 def _aged(record: GatewayRecord, before: GatewayRecord | None, dropped: Collection[str]) -> GatewayRecord:

@@ -8,7 +8,9 @@ two versions of lockgate read each other's records:
 * values of a mapping are text, numbers too;
 * the parts of a mirror (its cutover, its failback) are flat: their fields stand beside the mirror's own;
 * a kind this version does not know is skipped (`decode` returns None);
-* `v` is raised only when old readers must not go on; a higher one than `VERSION` is a `StateFormatError`.
+* `v` is raised only when old readers must not go on; a higher one than `VERSION` is a `StateFormatError`. It is raised
+  for the very records that need it: 2 for a mirror that names its producer tables (`state/producer_tables.py`), which
+  stand in the mirror's record as arrays, one for each batch, where `v` is 1.
 """
 
 from __future__ import annotations
@@ -17,14 +19,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
-from typing import Any, get_args, get_origin, get_type_hints
+from struct import error as StructError
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from gateway.state.acls.acl_records import AclRecord
 from gateway.state.failback_records import FailbackEpochRecord
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.per_partition import of_this_version, with_copy_ends
-from gateway.state.producer_entries import PackedProducers
+from gateway.state.producer_entries import PackedProducers, ProducerEntry
+from gateway.state.producer_tables import ProducerTables, ProducerTablesRecord, table_key
 from gateway.state.records import (
     GroupRecord,
     LinkRecord,
@@ -36,7 +40,11 @@ from gateway.state.records import (
 )
 from gateway.state.schemas.schema_records import SchemaRecord
 
-VERSION = 1
+VERSION = 2
+"""The highest that this version reads."""
+
+_OF_ALL: Final = 1
+_NAMES_TABLES: Final = 2
 
 Record = (
     LinkRecord
@@ -51,6 +59,7 @@ Record = (
     | SchemaRecord
     | MigrationRecord
     | FailbackEpochRecord
+    | ProducerTablesRecord
 )
 
 _KINDS: Mapping[str, type[Record]] = {
@@ -66,9 +75,13 @@ _KINDS: Mapping[str, type[Record]] = {
     "schema": SchemaRecord,
     "migration": MigrationRecord,
     "failback": FailbackEpochRecord,
+    "producers": ProducerTablesRecord,
 }
 _KIND_OF: Mapping[type[Record], str] = {kind: name for name, kind in _KINDS.items()}
 
+
+_TABLES: Final = "tables"
+"""Of a mirror: the names of the records that have its producer tables, in order."""
 
 _PARTS: Mapping[str, type[MirrorCutover | MirrorFailback]] = {"cutover": MirrorCutover, "failback": MirrorFailback}
 """Of a mirror, by the name of its field."""
@@ -87,7 +100,7 @@ class StateFormatError(ValueError):
 def key_of(record: Record) -> str:
     """The state topic key: `link/NAME`, `mirror/LINK/TOPIC`, `group/LINK/GROUP`, `port/NODE`, `sequence/NAME`,
     `gateway/NAME`, `fleet`, `origin/LINK_ID`, `acl/LINK/RESOURCE_TYPE/PATTERN_TYPE/NAME`, `schema/LINK/SUBJECT`,
-    `migration/NAME`, `failback/MIRROR_TOPIC`.
+    `migration/NAME`, `failback/MIRROR_TOPIC`, `producers/LINK/TOPIC/NAME`.
 
     Link and topic names hold no slash; a group and a subject may, so they come last.
     """
@@ -95,7 +108,7 @@ def key_of(record: Record) -> str:
         case LinkRecord() | SequenceRecord() | GatewayRecord() | MigrationRecord():
             return f"{_KIND_OF[type(record)]}/{record.name}"
         case MirrorRecord(link=link, mirror_topic=topic):
-            return f"mirror/{link}/{topic}"
+            return mirror_key(link, topic)
         case GroupRecord(link=link, group=group):
             return f"group/{link}/{group}"
         case PortRecord(node_id=node_id):
@@ -106,20 +119,37 @@ def key_of(record: Record) -> str:
             return f"origin/{link_id}"
         case FailbackEpochRecord(mirror_topic=topic):
             return f"failback/{topic}"
-        case AclRecord() | SchemaRecord():
+        case AclRecord() | SchemaRecord() | ProducerTablesRecord():
             return _key_below_link(record)
 
 
-def _key_below_link(record: AclRecord | SchemaRecord) -> str:
+def _key_below_link(record: AclRecord | SchemaRecord | ProducerTablesRecord) -> str:
+    if isinstance(record, ProducerTablesRecord):
+        return table_key(record.link, record.mirror_topic, record.name)
     if isinstance(record, SchemaRecord):
         return f"schema/{record.link}/{record.subject}"
     return f"acl/{record.link}/{record.resource_type}/{record.pattern_type}/{record.name}"
 
 
-def encode(record: Record) -> bytes:
-    """The record's value, compact JSON in UTF-8."""
-    body: dict[str, Any] = {"v": VERSION}
-    body |= {name: _plain(value) for name, value in values_of(record).items()}
+def mirror_key(link: str, mirror_topic: str) -> str:
+    """The key of a mirror's record."""
+    return f"mirror/{link}/{mirror_topic}"
+
+
+def encode(record: Record, *, apart: bool = True) -> bytes:
+    """The record's value, compact JSON in UTF-8.
+
+    `apart`: producer tables of a mirror that have names are stored under these; else they are in its own record.
+    """
+    values, version = values_of(record), _OF_ALL
+    if isinstance(record, MirrorRecord):
+        del values["producers"]
+        version = _NAMES_TABLES if apart and record.cutover.tables.names else _OF_ALL
+    body: dict[str, Any] = {"v": version}
+    body |= {name: _plain(value) for name, value in values.items()}
+    if isinstance(record, MirrorRecord):
+        tables = record.cutover.tables
+        body |= {_TABLES: tables.names} if version == _NAMES_TABLES else {"producers": [_rows(one) for one in tables]}
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -139,6 +169,8 @@ def decode(key: str, value: bytes) -> Record | None:
         if version > VERSION:
             raise ValueError(f"version {version} was written by a newer lockgate (this one reads {VERSION})")
         values = _read(kind, body)
+        if kind is MirrorRecord and _TABLES in body:
+            values["producers"] = ProducerTables(names=_read_names(body[_TABLES]))
         record: Record = mirror_of(with_copy_ends(values)) if kind is MirrorRecord else kind(**values)
     except (ValueError, RecursionError) as exc:  # JSON and UTF-8 errors are ValueErrors
         raise StateFormatError(f"state record {key!r}: {exc}") from exc
@@ -170,6 +202,10 @@ def mirror_of(values: Mapping[str, Any]) -> MirrorRecord:
         names = {_NAMES.get((kind, field.name), field.name): field.name for field in fields(kind)}
         parts[part] = kind(**{names[name]: own.pop(name) for name in names if name in own})
     return MirrorRecord(**own, **parts)
+
+
+def _rows(table: PackedProducers) -> list[list[int]]:
+    return [_plain(entry) for entry in table]
 
 
 def _plain(value: Any) -> Any:
@@ -222,7 +258,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         item = _reader(get_args(hint)[0])
         return lambda value: tuple(item(each) for each in _expect(list, value))
     if origin is Sequence:  # of batches: one partition's
-        return lambda value: PackedProducers.read(_expect(str, value))
+        return _read_table
     if origin is not None and issubclass(origin, Mapping):
         read = _read_number if get_args(hint)[1] is int else _read_text
         return lambda value: {name: read(text) for name, text in _expect(dict, value).items()}
@@ -231,6 +267,20 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     if is_dataclass(hint) and isinstance(hint, type):
         return lambda value: _build_array(hint, _expect(list, value))
     return lambda value: _expect(hint, value)
+
+
+def _read_table(value: Any) -> PackedProducers:
+    """As text, or as an array with an array for each batch."""
+    if isinstance(value, str):
+        return PackedProducers.read(value)
+    try:
+        return PackedProducers.of(_build_array(ProducerEntry, _expect(list, item)) for item in _expect(list, value))
+    except StructError as exc:
+        raise ValueError(f"no batches of producers: {exc}") from None
+
+
+def _read_names(value: Any) -> tuple[str, ...]:
+    return tuple(_read_text(name) for name in _expect(list, value))
 
 
 def _read_text(value: Any) -> str:

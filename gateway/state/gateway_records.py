@@ -7,6 +7,8 @@ from typing import Final
 
 SECRET_BYTES: Final = 32
 OLDER: Final = 20  # more than processes of one name can begin and die within a session of the group
+READS_TABLES: Final = 3
+"""Of a gateway that reads producer tables from records of their own. (2: `fleet/rules/assignment.py`, PACKED.)"""
 DEPARTED: Final = 100  # likewise of gateways that stop in order, or die and are started again
 
 
@@ -28,7 +30,8 @@ class GatewayRecord:
     has taken while this one was not known to have stopped; its own `name` is made from both then
     (`membership.predecessor`). `keys`: ids of the keys that it has for secrets of links, with commas between
     (`operations/secrets/sealing.py`). `older`: incarnations that had the name before this one, the latest first, at
-    most `OLDER`: the group may count them yet.
+    most `OLDER`: the group may count them yet. `reads`: the newest forms that it understands, of what gateways tell one
+    another and of these records: what a number stands for is told where it is defined.
     """
 
     name: str
@@ -42,6 +45,7 @@ class GatewayRecord:
     succeeded: str = ""
     keys: str = ""
     older: tuple[str, ...] = ()
+    reads: int = 1
 
 
 @dataclass(frozen=True, slots=True)

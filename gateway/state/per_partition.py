@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from gateway.state.producer_entries import PackedProducers
+from gateway.state.producer_tables import ProducerTables, ProducerTablesRecord, table_key
 from gateway.state.records import LostRecords, MirrorMode, MirrorRecord, PartitionStart
 
 _T = TypeVar("_T")
@@ -38,6 +39,38 @@ def of_each(record: MirrorRecord, found: tuple[_T, ...], name: str) -> tuple[_T,
 def of_each_or_none(record: MirrorRecord, found: tuple[_T, ...], name: str) -> tuple[_T, ...]:
     """As `of_each`; empty where the record has nothing of the kind."""
     return of_each(record, found, name) if found else ()
+
+
+def tables_of(record: MirrorRecord) -> tuple[PackedProducers, ...]:
+    """The producer tables of the last cutover, an entry per partition; empty where nothing was handed over.
+
+    Raises:
+        WrongLength: they are not whole, or the records that have them were not found.
+    """
+    tables = record.cutover.tables
+    if tables.are_missing:
+        raise WrongLength(
+            f"the state topic lacks producer tables of mirror topic '{record.mirror_topic}', which its record names: a "
+            "batch that was sent again over the cutover cannot be told from a new one"
+        )
+    return of_each_or_none(record, tables, "producers")
+
+
+def with_tables_of(record: MirrorRecord, stored: Mapping[str, object]) -> MirrorRecord:
+    """The record with what it names of producer tables; as it is while some of that is not there.
+
+    Args:
+        stored: the records of the state topic, by key.
+    """
+    names = record.cutover.tables.names
+    if not record.cutover.tables.are_missing:
+        return record
+    found = (stored.get(table_key(record.link, record.mirror_topic, name)) for name in names)
+    pieces = [one.tables for one in found if isinstance(one, ProducerTablesRecord)]
+    if len(pieces) < len(names):
+        return record
+    tables = ProducerTables((table for piece in pieces for table in piece), names)
+    return replace(record, cutover=replace(record.cutover, producers=tables))
 
 
 def handed_over(record: MirrorRecord) -> tuple[tuple[int, ...], tuple[int, ...]] | None:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from gateway.state.producer_entries import PackedProducers
 from gateway.state.producer_entries import ProducerEntry as ProducerEntry
+from gateway.state.producer_tables import ProducerTables
 
 _T = TypeVar("_T")
 
@@ -182,7 +183,8 @@ class MirrorCutover:
     """The last move of a topic's writes to the other cluster, and the write pause under which it is made.
 
     `pause_epoch` numbers what paused writes. `at_ms`: when the writes last changed sides. `producers[p]`: the last
-    batches of each producer, handed over so that a retry is answered, not appended again; packed, whatever is given.
+    batches of each producer, handed over so that a retry is answered, not appended again; packed, whatever is given,
+    and kept in records of their own (`state/producer_tables.py`).
     `stopped_at[p]`: the origin's log end at the cutover to the target, `stopped_copy_at[p]` the copy's; empty while
     there is none. `not_mirrored[p]`: records known to be on the source only when it was failed over, -1 when unknown;
     empty without a failover. `source_answered`: the source told its log ends under the pause of that failover; else
@@ -201,7 +203,7 @@ class MirrorCutover:
 
     pause_epoch: int = 0
     at_ms: int = 0
-    producers: tuple[Sequence[ProducerEntry], ...] = ()  # always packed
+    producers: tuple[Sequence[ProducerEntry], ...] = ()  # always `tables`
     stopped_at: tuple[int, ...] = ()
     stopped_copy_at: tuple[int, ...] = ()
     not_mirrored: tuple[int, ...] = ()
@@ -215,8 +217,13 @@ class MirrorCutover:
 
     def __post_init__(self) -> None:
         _both_logs("stopped_at", self.stopped_at, "stopped_copy_at", self.stopped_copy_at)
-        if not all(type(table) is PackedProducers for table in self.producers):
-            object.__setattr__(self, "producers", tuple(map(PackedProducers.of, self.producers)))
+        if type(self.producers) is not ProducerTables:
+            object.__setattr__(self, "producers", ProducerTables(self.producers))
+
+    @property
+    def tables(self) -> ProducerTables:
+        """`producers`, as what they are. Whoever needs them whole asks `state/per_partition.py`."""
+        return self.producers if isinstance(self.producers, ProducerTables) else ProducerTables(self.producers)
 
     def grown(self, added: int) -> MirrorCutover:
         """When so many partitions were added to the topic: they have nothing behind them."""

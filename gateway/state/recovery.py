@@ -17,18 +17,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Final, NamedTuple
 
-from gateway.state.codec import Record, StateFormatError, decode, encode
+from gateway.state.codec import Record, StateFormatError
 from gateway.state.errors import StateReadTooLate, StateWentBack, StoreError
 from gateway.state.log import Log
+from gateway.state.producer_tables import ProducerTablesRecord
 from gateway.state.reader import WRITER_KEY, Entry, writer_of
+from gateway.state.slices import Slices, decoded, encoded
 from gateway.state.views import StateViews
 
 _READ_S = 5.0  # how long a broker keeps a Fetch that finds nothing; what comes meanwhile ends it
 _AGAIN_S = 1.0
 _TOGETHER: Final = 64  # records that are written again in one transaction
+_OF_TABLES: Final = 16  # a record of producer tables counts as so many
 _log = logging.getLogger("lockgate.state")
 
 
@@ -51,6 +53,18 @@ def _lost(
     found = {key: _Lost(record, changed_at[key]) for key, record in records.items() if changed_at.get(key, -1) >= end}
     gone = {key: _Lost(None, end) for key, entry in there.items() if key not in records and entry.value is not None}
     return found | {key: one for key, one in gone.items() if there[key].offset < end}
+
+
+def _together(lost: Mapping[str, _Lost]) -> dict[str, _Lost]:
+    """What is written again in one transaction: the first, in their order; tables come before what names them."""
+    found: dict[str, _Lost] = {}
+    weight = 0
+    for key, one in lost.items():
+        found[key] = one
+        weight += _OF_TABLES if isinstance(one.record, ProducerTablesRecord) else 1
+        if weight >= _TOGETHER:
+            break
+    return found
 
 
 class FollowedState(StateViews):
@@ -89,7 +103,7 @@ class FollowedState(StateViews):
             StateFormatError: a record that this version cannot read; nothing is guessed.
         """
         entries = await self._log.open()
-        self._take({entry.key: entry for entry in entries}.values())
+        await self._take({entry.key: entry for entry in entries}.values())
         self._follower = asyncio.create_task(self._follow(), name="state-follow")
 
     async def close(self) -> None:
@@ -104,7 +118,7 @@ class FollowedState(StateViews):
     async def _follow(self) -> None:
         while True:
             try:
-                self._take(await self._log.read(_READ_S))
+                await self._take(await self._log.read(_READ_S))
                 self.read_error = ""
             except StateFormatError as exc:
                 self.on_broken(str(exc))
@@ -160,7 +174,7 @@ class FollowedState(StateViews):
             self.went_back(end)
         # Deletions that the cleaner has removed by now: they were somewhere behind what was read.
         deletions = [Entry(self.applied + 1, key, None) for key in gone]
-        self._take([*deletions, *(entry for entry in entries if entry.offset >= end)])
+        await self._take([*deletions, *(entry for entry in entries if entry.offset >= end)])
         self.read_error = ""
         return went_back
 
@@ -198,11 +212,12 @@ class FollowedState(StateViews):
             self._unresolved = []
             await self.read_up_to(await self._log.lead())
         while self._lost:
-            some = dict(islice(self._lost.items(), _TOGETHER))
-            changes = [(key, None if one.record is None else encode(one.record)) for key, one in some.items()]
-            offset = await self._log.write_again(changes, [one.at for one in some.values()])
+            some = _together(self._lost)
+            changes = [(key, one.record) for key, one in some.items()]
+            values = await encoded(changes, self.records, Slices())
+            offset = await self._log.write_again(values, [one.at for one in some.values()])
             self._lost = {key: one for key, one in self._lost.items() if key not in some}
-            self.apply([(key, one.record) for key, one in some.items()], offset)
+            self.apply(changes, offset)
         if not self.leading:
             self._log.resign()
 
@@ -216,15 +231,17 @@ class FollowedState(StateViews):
         del self._lost[entry.key]
         return True
 
-    def _take(self, entries: Iterable[Entry]) -> None:
+    async def _take(self, entries: Iterable[Entry]) -> None:
         """Read on: own changes are in the views already, unless their outcome was unknown."""
-        news = [entry for entry in entries if entry.offset > self.applied]
+        found = [entry for entry in entries if entry.offset > self.applied]
+        read = zip(found, await decoded(found), strict=True)
+        news = [one for one in read if one[0].offset > self.applied]  # own changes may have been taken in meanwhile
         if not news:
             return
-        records = [entry for entry in news if entry.key != WRITER_KEY and self._is_newer(entry)]
-        writers = [entry for entry in news if entry.key == WRITER_KEY]
-        changes = [(entry.key, None if entry.value is None else decode(entry.key, entry.value)) for entry in records]
-        self.apply(changes, max(entry.offset for entry in news), [entry.offset for entry in records])
+        writers = [entry for entry, _ in news if entry.key == WRITER_KEY]
+        kept = [one for one in news if one[0].key != WRITER_KEY and self._is_newer(one[0])]
+        changes = [(entry.key, record) for entry, record in kept]
+        self.apply(changes, max(entry.offset for entry, _ in news), [entry.offset for entry, _ in kept])
         for writer in writers:
             self.term = writer.offset
             if self.leading:

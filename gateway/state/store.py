@@ -16,20 +16,21 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.state.codec import Record, encode, key_of
+from gateway.state.codec import Record, key_of
 from gateway.state.errors import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.state.failback_records import MAX_REMEMBERED, FailbackEpochRecord, outliving
-from gateway.state.log import Change, Log
+from gateway.state.log import Log
 from gateway.state.mirror_transitions import check_write
 from gateway.state.records import MirrorRecord, SequenceRecord
 from gateway.state.recovery import FollowedState
+from gateway.state.slices import Slices, encoded
+from gateway.state.table_writes import with_tables
 from gateway.state.topic import StateTopic
 from gateway.transport.host import MACHINE, Host
 
 __all__ = ["Log", "ProducerFenced", "StateStore", "StoreConflict", "StoreError", "StoreUncertain"]
 
 _TOGETHER: Final = 64  # writes in one transaction
-_ENCODED_AT_ONCE: Final = 256  # records of some 60 µs each
 _log = logging.getLogger("lockgate.state")
 
 
@@ -261,14 +262,12 @@ class StateStore(FollowedState):
     async def _commit(self, changes: Sequence[tuple[str, Record | None]], still: Callable[[], None]) -> None:
         if not changes:
             return
-        encoded: list[Change] = []
-        for at, (key, record) in enumerate(changes):
-            if at % _ENCODED_AT_ONCE == _ENCODED_AT_ONCE - 1:  # a set has thousands: the loop turns meanwhile
-                await asyncio.sleep(0)
-            encoded.append((key, None if record is None else encode(record)))
+        slices = Slices()
+        changes = await with_tables(changes, self.records, slices, apart=self.tables_apart)
+        values = await encoded(changes, self.records, slices)
         before = self.applied  # the commit itself may be read before it is answered
         try:
-            offset = await self._log.commit(encoded, still)
+            offset = await self._log.commit(values, still)
         except StoreUncertain:
             self._unresolved = self._unresolved or list(changes)
             raise

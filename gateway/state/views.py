@@ -11,11 +11,13 @@ from typing import Any
 from weakref import WeakSet
 
 from gateway.state.acls.acl_records import AclRecord
-from gateway.state.codec import Record
+from gateway.state.codec import Record, mirror_key
 from gateway.state.errors import StateWentBack
 from gateway.state.failback_records import FORGOTTEN, FailbackEpochRecord
-from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
+from gateway.state.gateway_records import READS_TABLES, FleetRecord, GatewayRecord, PortRecord
 from gateway.state.migration_records import MigrationRecord
+from gateway.state.per_partition import with_tables_of
+from gateway.state.producer_tables import ProducerTablesRecord
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, OriginRecord, SequenceRecord
 from gateway.state.schemas.schema_records import SchemaRecord
 
@@ -46,9 +48,9 @@ class MirrorChanges:
 
 
 class StateViews:
-    """Views (read only, always the latest committed): `links` by name, `mirrors` by (link, mirror topic), `groups` by
-    (link, group), `ports` by node id, `sequences` and `gateways` by name, `origins` by link id. `secret`: '' before a
-    first leader made one.
+    """Views (read only, always the latest committed): `records` by key, `links` by name, `mirrors` by
+    (link, mirror topic), `groups` by (link, group), `ports` by node id, `sequences` and `gateways` by name, `origins`
+    by link id. `secret`: '' before a first leader made one.
 
     `acls`: by link, then by (resource type, pattern type, name). `schemas`: by link, then by subject. `migrations`: by
     name. `failback_epochs`: of deleted mirrors, by mirror topic.
@@ -76,6 +78,7 @@ class StateViews:
         self._schemas: dict[str, dict[str, SchemaRecord]] = {}
         self._migrations: dict[str, MigrationRecord] = {}
         self._failback_epochs: dict[str, FailbackEpochRecord] = {}
+        self.records: Mapping[str, Record] = MappingProxyType(self._records)
         self.links: Mapping[str, LinkRecord] = MappingProxyType(self._links)
         self.mirrors: Mapping[tuple[str, str], MirrorRecord] = MappingProxyType(self._mirrors)
         self.groups: Mapping[tuple[str, str], GroupRecord] = MappingProxyType(self._groups)
@@ -105,6 +108,11 @@ class StateViews:
         self._by_topic: dict[str, MirrorRecord] = {}
         self._mirror_changes: WeakSet[MirrorChanges] = WeakSet()  # what asks may end, as a term does
         self._subscribers: list[Callable[[], None]] = []
+
+    @property
+    def tables_apart(self) -> bool:
+        """Every gateway of the fleet reads producer tables from records of their own."""
+        return all(gateway.reads >= READS_TABLES for gateway in self._gateways.values())
 
     @property
     def fleet(self) -> FleetRecord | None:
@@ -187,6 +195,7 @@ class StateViews:
         if offset <= self.applied:
             return
         self.applied = offset
+        unread: dict[str, None] = {}  # mirrors whose tables may have come behind them, in order
         for (key, record), at in zip(changes, repeat(offset) if offsets is None else offsets, strict=False):
             previous = self._records.pop(key, None)
             self._changed_at.pop(key, None)
@@ -196,12 +205,26 @@ class StateViews:
                 self._records[key] = record
                 self._changed_at[key] = at
                 self._remember(record)
+                if isinstance(record, MirrorRecord | ProducerTablesRecord):
+                    unread[mirror_key(record.link, record.mirror_topic)] = None
             if isinstance(record, MirrorRecord) and not _mirrors_the_same(previous, record):
                 self.mirrors_grown_at = max(at, self.mirrors_grown_at)
                 self._grown_at_of[record.link] = max(at, self.grown_at_of(record.link))
+        for key in unread:
+            self._read_tables(key)
         self._progress.set()
         for subscriber in tuple(self._subscribers):
             subscriber()
+
+    def _read_tables(self, key: str) -> None:
+        """Put what a mirror's record names in the place of the names. In a change it may stand before, or behind."""
+        mirror = self._records.get(key)
+        if not isinstance(mirror, MirrorRecord) or not mirror.cutover.tables.are_missing:
+            return
+        read = with_tables_of(mirror, self._records)
+        if read is not mirror:
+            self._records[key] = read
+            self._remember(read)
 
     def _remember(self, record: Record) -> None:
         self._tell(record)

@@ -29,8 +29,8 @@ class Gateway:
 
     `name` is what stays over restarts (its advertised listener); `incarnation` tells two processes of one name apart.
     `peer`: host:port for the other gateways. `owned`: what it mirrors now. `place`: where it holds the lock of its name
-    (`transport/name_lock.py`), '' for nowhere. `keys`: see `GatewayRecord`. `reads`: the newest form of an assignment
-    that it understands (`rules/assignment.py`). `tells`: `owned` is what it mirrors; else that was too much to be said
+    (`transport/name_lock.py`), '' for nowhere. `keys`: see `GatewayRecord`. `reads`: see `GatewayRecord`, and
+    `rules/assignment.py`. `tells`: `owned` is what it mirrors; else that was too much to be said
     in the group, and is what it was given last.
     """
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from gateway.state.codec import Record as StateRecord
 from gateway.state.codec import StateFormatError, decode, values_of
+from gateway.state.per_partition import with_tables_of
 from gateway.state.promote_sets import name_of
 from gateway.state.reader import WRITER_KEY
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
@@ -193,6 +194,8 @@ class StateView:
             return None
         if said is None:
             return None
+        if isinstance(said, MirrorRecord):
+            said = with_tables_of(said, self.latest)
         self.latest[key] = said
         if isinstance(said, MirrorRecord):
             same = before if isinstance(before, MirrorRecord) and before.mirror_id == said.mirror_id else None
@@ -262,6 +265,8 @@ def _went_back(before: MirrorRecord, now: MirrorRecord) -> Iterator[str]:
 def _wrong_lengths(mirror: MirrorRecord) -> Iterator[str]:
     """Lists that do not have an entry per partition."""
     count, values = len(mirror.starts), values_of(mirror)
+    if mirror.cutover.tables.are_missing:
+        yield "it names producer tables that are not there"
     for name in ("stopped_at", "stopped_copy_at", "producers", "handed_over_at", "handed_over_from", "not_mirrored"):
         length = len(values[name])
         added = name.startswith("handed_over") and length < count  # of partitions that came later

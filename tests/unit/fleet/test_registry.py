@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from gateway.fleet.registry import FleetRegistry
 from gateway.fleet.rules.leases import presumable_after
 from gateway.fleet.rules.membership import Gateway, Role
 from gateway.state.errors import StoreError, StoreUncertain
-from gateway.state.gateway_records import DEPARTED, OLDER
+from gateway.state.gateway_records import DEPARTED, OLDER, READS_TABLES
 from tests.support.control.control_plane import Plane
 
 LEASE_S = 60.0
@@ -61,6 +62,19 @@ async def test_whoever_is_admitted_is_registered_before_and_must_acknowledge(boo
     assert {record.keys for record in book.plane.store.gateways.values()} == {"k"}
     assert book.registry.required() == {"a", "b"}
     assert book.registry.lost() == ""
+
+
+async def test_what_a_gateway_reads_is_registered_also_when_an_older_leader_has_not_written_it(book: Book) -> None:
+    """Or its fleet would count as one of older gateways for as long as the process lives."""
+    await book.members(member("a"), replace(member("b"), reads=READS_TABLES))
+    assert {name: one.reads for name, one in book.plane.store.gateways.items()} == {"a": 1, "b": READS_TABLES}
+    new = [replace(member(name), reads=READS_TABLES) for name in "ab"]
+    await book.members(*new)
+    assert {name: one.reads for name, one in book.plane.store.gateways.items()} == dict.fromkeys("ab", READS_TABLES)
+    assert book.plane.store.tables_apart
+    commits = len(book.plane.log.commits)
+    await book.members(*new)
+    assert len(book.plane.log.commits) == commits
 
 
 async def test_nobody_is_admitted_when_it_cannot_be_written(book: Book) -> None:

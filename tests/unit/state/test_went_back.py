@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,9 @@ from gateway.state.codec import encode
 from gateway.state.errors import ProducerFenced, StateReadTooLate, StateWentBack, StoreUncertain
 from gateway.state.gateway_records import PortRecord
 from gateway.state.log import Change
+from gateway.state.producer_entries import PackedProducers, ProducerEntry
 from gateway.state.reader import WRITER_KEY, Entry
+from gateway.state.records import MirrorCutover, MirrorRecord, PartitionStart
 from gateway.state.store import StateStore
 from tests.support.waiting import wait_until_async
 
@@ -299,3 +302,23 @@ async def test_a_log_that_went_back_while_a_process_was_stopped_for_long_gives_n
     await wait_until_async(lambda: "b recovered" in fleet.told, 5.0)
     expected = {node: PortRecord(node, node) for node in (2, 3)}
     await wait_until_async(lambda: late.ports == other.ports == expected, 5.0)
+
+
+async def test_producer_tables_come_back_with_the_cutover_that_names_them(fleet: Fleet) -> None:
+    leader, *_ = fleet.stores
+    tables = [PackedProducers.of([ProducerEntry(7 + at, 0, 0, 4, at)]) for at in range(3)]
+    record = MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1, starts=(PartitionStart(0, 0),) * 3)
+    await leader.put(record)
+    await fleet.read()
+    kept = len(fleet.topic.entries)
+    cut_over = replace(record, cutover=MirrorCutover(pause_epoch=1, producers=tuple(tables)))
+    await leader.replace(record, cut_over)
+    await leader.put(replace(cut_over, readable=True))  # it names them alone
+    await fleet.read()
+    await fleet.topic.lose(kept)
+
+    await wait_until_async(lambda: {"a recovered", "b recovered", "c recovered"} <= set(fleet.told), 5.0)
+    await fleet.read()
+    for store in [*fleet.stores, await fleet.opened("d")]:
+        assert store.mirrors["l", "t"] == replace(cut_over, readable=True)
+        assert store.mirrors["l", "t"].cutover.producers == tuple(tables)

@@ -14,7 +14,7 @@ from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.mirror.offset_map.rules.periods import remembered
 from gateway.mirror.partition.rules.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS
 from gateway.state.mirror_states import MirrorOperation, apply
-from gateway.state.per_partition import WrongLength, of_each_or_none
+from gateway.state.per_partition import WrongLength, tables_of
 from gateway.state.producer_entries import ROW, PackedProducers, ProducerEntry
 from gateway.state.records import (
     MirrorCutover,
@@ -143,7 +143,7 @@ def before_the_last(record: MirrorRecord) -> Producers:
     Raises:
         WrongLength: it has not an entry for each partition.
     """
-    return of_each_or_none(record, record.cutover.producers, "producers")
+    return tables_of(record)
 
 
 def joined(old: Sequence[ProducerEntry], new: Sequence[ProducerEntry]) -> PackedProducers:

@@ -25,7 +25,7 @@ class CutoversSeen:
 
     def saw(self, topic: str, mirror: MirrorRecord | None, now: float) -> None:
         """The record of a topic's mirror, as read now; None: it has none, or none any more."""
-        has_producers = mirror is not None and any(mirror.cutover.producers)
+        has_producers = mirror is not None and not mirror.cutover.tables.are_empty
         if mirror is None or not (has_producers or written_on_target(mirror)):
             self._first.pop(topic, None)
             return

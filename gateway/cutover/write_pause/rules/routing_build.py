@@ -11,7 +11,7 @@ from gateway.cutover.write_pause.rules.write_pause import AT_REST, WritePause, W
 from gateway.kafka.rules.topic_ids import topic_id_bytes
 from gateway.state import link_config
 from gateway.state.failback_records import FailbackEpochRecord
-from gateway.state.per_partition import WrongLength, of_each_or_none
+from gateway.state.per_partition import WrongLength, tables_of
 from gateway.state.producer_entries import ProducerEntry
 from gateway.state.promote_sets import groups_of
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
@@ -206,7 +206,7 @@ def _route(mirror: MirrorRecord, link: LinkRecord, pause: WritePause, readable: 
     producers: tuple[Sequence[ProducerEntry], ...] = ()
     if retried:
         with suppress(WrongLength):  # its writes wait
-            producers = of_each_or_none(mirror, mirror.cutover.producers, "producers")
+            producers = tables_of(mirror)
     config = link_config.parse(link.configs)
     return TopicRoute(
         link=mirror.link,

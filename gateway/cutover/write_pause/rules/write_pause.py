@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from gateway.state.per_partition import WrongLength, of_each_or_none
+from gateway.state.per_partition import WrongLength, tables_of
 from gateway.state.records import MirrorRecord, MirrorState
 
 AT_REST: Final = (MirrorState.STOPPED, MirrorState.PENDING_SYNCHRONIZE)
@@ -108,7 +108,7 @@ def recorded(mirror: MirrorRecord, *, retried: bool = False) -> Recorded:
     garbled = False
     if retried:
         try:
-            of_each_or_none(mirror, mirror.cutover.producers, "producers")
+            tables_of(mirror)
         except WrongLength:
             garbled = True
     return Recorded(mirror.state, mirror.cutover.pause_epoch, mirror.is_reverse, mirror.cutover.unstamped, garbled)

@@ -116,7 +116,8 @@ async def test_what_was_a_set_is_one_again(scene: TopicScene) -> None:
     await wait_until_async(lambda: scene.record.state is MirrorState.STOPPED, 5, what="STOPPED")
     assert scene.plane.state("payments") is MirrorState.STOPPED
     stopped = [sorted(key for key, _ in commit) for commit in scene.plane.log.commits if '"STOPPED"' in str(commit)]
-    assert stopped[0] == ["mirror/l/orders", "mirror/l/payments"], "behind it their configs are set back"
+    mirrors = [key for key in stopped[0] if not key.startswith("producers/")]
+    assert mirrors == ["mirror/l/orders", "mirror/l/payments"], "behind it their configs are set back"
     assert not scene.record.cutover.promoted_with
 
 
