@@ -20,6 +20,7 @@ MAX_INFLATED: Final = 256 << 20
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _GZIP_WINDOW: Final = 31  # zlib's wbits for a gzip header and trailer
 _XFL: Final = 8  # RFC 1952: says at which end of its range the compressor was
+_PIECE: Final = 1 << 20
 _FIRST_GUESS: Final = 8  # times the compressed size
 _SMALLEST_BUFFER: Final = 64 << 10
 _TOO_SMALL: Final = "write whole buffer"  # how cramjam says that the output did not fit
@@ -42,7 +43,7 @@ class TooLarge(MalformedFrame):
     """Records of more bytes, decompressed, than were allowed."""
 
 
-def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED) -> bytes:
+def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED) -> bytes | bytearray:
     """A record set, decompressed.
 
     Raises:
@@ -64,6 +65,19 @@ def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED) -> bytes
     except (cramjam.DecompressionError, zlib.error, OSError, EOFError) as exc:
         raise MalformedFrame(f"records that are not of codec {codec}: {exc}") from None
     raise MalformedFrame(f"records of unknown codec {codec}")
+
+
+def mutable(data: bytes | bytearray, size: int = 0) -> bytearray:
+    """The data, to be changed, with zeros behind it up to `size`; what is a bytearray is taken as it is.
+
+    Large ones are made piece by piece: while 64 MiB are filled no other thread runs, for some 80 ms.
+    """
+    out = data if isinstance(data, bytearray) else bytearray()
+    for at in range(len(out), len(data), _PIECE):
+        out += data[at : at + _PIECE]
+    while len(out) < size:
+        out += bytes(min(_PIECE, size - len(out)))
+    return out
 
 
 def compress(codec: int, records: Buffer, like: memoryview) -> bytes:
@@ -104,8 +118,8 @@ def _begins(body: memoryview, mark: bytes) -> bool:
     return bytes(body[: len(mark)]) == mark
 
 
-def _too_large(limit: int) -> TooLarge:
-    return TooLarge(f"records of more than {limit} bytes when decompressed")
+def _too_large(body: memoryview, limit: int) -> TooLarge:
+    return TooLarge(f"{len(body)} bytes of records that have more than {limit} when decompressed")
 
 
 def _gunzip(body: memoryview, limit: int) -> bytes:
@@ -116,7 +130,7 @@ def _gunzip(body: memoryview, limit: int) -> bytes:
         parts.append(stream.decompress(rest, left + 1))
         left -= len(parts[-1])
         if left < 0:
-            raise _too_large(limit)
+            raise _too_large(body, limit)
         if not stream.eof:
             raise EOFError("a gzip stream that is cut off")
         rest = stream.unused_data
@@ -125,30 +139,33 @@ def _gunzip(body: memoryview, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _inflate(into: object, body: memoryview, limit: int) -> bytes:
+def _inflate(into: object, body: memoryview, limit: int) -> bytearray:
     """Decompress into buffers of growing size: what comes out is not known beforehand, nor to be trusted."""
     size = min(max(_SMALLEST_BUFFER, _FIRST_GUESS * len(body)), limit)
     while True:
-        buffer = bytearray(size)
+        buffer = mutable(b"", size)
         try:
             written = into(body, buffer)  # type: ignore[operator]
         except cramjam.DecompressionError as exc:
             if _TOO_SMALL not in str(exc):
                 raise
             if size == limit:
-                raise _too_large(limit) from None
+                raise _too_large(body, limit) from None
             size = min(4 * size, limit)
             continue
-        with memoryview(buffer) as view:
-            return bytes(view[:written])
+        del buffer[written:]
+        return buffer
 
 
-def _unsnappy(body: memoryview, limit: int) -> bytes:
+def _unsnappy(body: memoryview, limit: int) -> bytes | bytearray:
     if not _begins(body, _XERIAL):
-        if cramjam.snappy.decompress_raw_len(body) > limit:
-            raise _too_large(limit)
-        return bytes(cramjam.snappy.decompress_raw(body))
-    blocks: list[bytes] = []
+        size = cramjam.snappy.decompress_raw_len(body)
+        if size > limit:
+            raise _too_large(body, limit)
+        buffer = mutable(b"", size)
+        cramjam.snappy.decompress_raw_into(body, buffer)
+        return buffer
+    out = bytearray()
     at, left = len(_XERIAL_HEADER), limit
     while at < len(body):
         if len(body) - at < _BLOCK_SIZE.size:
@@ -159,10 +176,10 @@ def _unsnappy(body: memoryview, limit: int) -> bytes:
             raise MalformedFrame("a snappy block that is longer than the records")
         left -= cramjam.snappy.decompress_raw_len(body[at : at + size])
         if left < 0:
-            raise _too_large(limit)
-        blocks.append(bytes(cramjam.snappy.decompress_raw(body[at : at + size])))
+            raise _too_large(body, limit)
+        out += bytes(cramjam.snappy.decompress_raw(body[at : at + size]))
         at += size
-    return b"".join(blocks)
+    return out
 
 
 def _gzip(records: Buffer, like: memoryview) -> bytes:

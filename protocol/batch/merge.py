@@ -50,7 +50,7 @@ def merged(batches: Sequence[memoryview], *, producer_id: int, sequence: int) ->
             raise MalformedFrame(f"a batch that cannot be put together with others: {header}")
         body: memoryview | bytes = batch[HEADER_BYTES:]
         if codec:
-            body = decompress(codec, batch[HEADER_BYTES:], left)
+            body = memoryview(decompress(codec, batch[HEADER_BYTES:], left))
             left -= len(body)
         try:
             _renumber(records, body, header.count, following, header.base_timestamp - start_ms)

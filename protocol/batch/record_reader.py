@@ -30,7 +30,7 @@ def read_records(header: BatchHeader, batch: memoryview) -> Iterator[Record]:
     Raises:
         MalformedFrame: records that are not what the header says, or cannot be decompressed.
     """
-    body = decompress(header.codec, batch[HEADER_BYTES:])
+    body = bytes(decompress(header.codec, batch[HEADER_BYTES:]))
     append_time = header.max_timestamp if header.is_log_append_time else None
     at = 0
     try:

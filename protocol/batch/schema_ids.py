@@ -23,9 +23,10 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from protocol.batch.compression import MAX_INFLATED, compress, decompress
+from protocol.batch.compression import MAX_INFLATED, compress, decompress, mutable
 from protocol.batch.header import HEADER_BYTES, BatchHeader, bad_magic, read_batch_header
 from protocol.batch.varints import read_varint
+from protocol.batch.work import EACH, Spend, units, unlimited
 from protocol.errors import MalformedFrame
 from protocol.wire import Buffer
 
@@ -82,24 +83,32 @@ EVERYWHERE: Final = Places()
 
 
 def translated(
-    batch: memoryview, ids: Mapping[int, int], places: Places = EVERYWHERE, max_inflated: int = MAX_INFLATED
+    batch: memoryview,
+    ids: Mapping[int, int],
+    places: Places = EVERYWHERE,
+    max_inflated: int = MAX_INFLATED,
+    spend: Spend = unlimited,
 ) -> Translated:
     """A batch of format v2 with the target's ids in the place of the source's.
 
     Args:
         ids: source id -> target id, both from 0 to 2^31 - 1.
         max_inflated: most bytes that the records may have when decompressed.
+        spend: what it raises comes out of here, and nothing was done then.
 
     Raises:
+        TooLarge: the records have more bytes than `max_inflated`.
         MalformedFrame: it is not a whole batch of format v2, its records are not what its header says, or cannot be
             decompressed.
     """
     header = _header(batch)
     if header.is_control or not header.count:
         return Translated(batch, 0, frozenset())
-    body = bytearray(decompress(header.codec, batch[HEADER_BYTES:], max_inflated))
+    spend(units(len(batch)))
+    body = mutable(decompress(header.codec, batch[HEADER_BYTES:], max_inflated))
+    spend(units(len(body), header.codec))
     count, unknown = 0, set()
-    for found in _found(body, header, places, header.count):
+    for found in _found(body, header, places, header.count, spend):
         new = ids.get(found.id)
         if new is None:
             unknown.add(found.id)
@@ -125,7 +134,7 @@ def sampled_ids(batch: memoryview, places: Places = EVERYWHERE) -> frozenset[int
             body = decompress(header.codec, batch[HEADER_BYTES:], _INFLATED)
         except MalformedFrame:
             return frozenset()
-    return frozenset(found.id for found in _found(body, header, places, 1))
+    return frozenset(found.id for found in _found(body, header, places, 1, unlimited))
 
 
 def _header(batch: memoryview) -> BatchHeader:
@@ -148,16 +157,18 @@ def _batch(batch: memoryview, header: BatchHeader, body: bytearray) -> bytes:
     return bytes(made)
 
 
-def _found(body: Buffer, header: BatchHeader, places: Places, count: int) -> Iterator[_Found]:
+def _found(body: Buffer, header: BatchHeader, places: Places, count: int, spend: Spend) -> Iterator[_Found]:
     """Ids in the first `count` records."""
     at = 0
     try:
-        for _ in range(count):
+        for number in range(count):
+            if not number % EACH:
+                spend(min(EACH, count - number))
             size, at = read_varint(body, at)
             end = at + size
             if size < 0 or end > len(body):
                 raise IndexError("a record that is longer than the batch")
-            yield from _of_record(body, at, end, places)
+            yield from _of_record(body, at, end, places, spend)
             at = end
     except IndexError as exc:
         raise MalformedFrame(f"the batch at offset {header.base_offset}: {exc}") from None
@@ -165,7 +176,7 @@ def _found(body: Buffer, header: BatchHeader, places: Places, count: int) -> Ite
         raise MalformedFrame(f"the batch at offset {header.base_offset}: {len(body) - at} bytes too many")
 
 
-def _of_record(body: Buffer, at: int, end: int, places: Places) -> Iterator[_Found]:
+def _of_record(body: Buffer, at: int, end: int, places: Places, spend: Spend) -> Iterator[_Found]:
     _, at = read_varint(body, at + 1)  # timestamp delta, after the attributes
     _, at = read_varint(body, at)  # offset delta
     for wanted in (places.key, places.value):
@@ -173,7 +184,9 @@ def _of_record(body: Buffer, at: int, end: int, places: Places) -> Iterator[_Fou
         if wanted:
             yield from _framed(body, start, at)
     count, at = read_varint(body, at)
-    for _ in range(count if places.headers else 0):
+    for number in range(count if places.headers else 0):
+        if not number % EACH:
+            spend(min(EACH, count - number))
         start, at = _field(body, at, end)
         name = bytes(body[start:at])
         start, at = _field(body, at, end)

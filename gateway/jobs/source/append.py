@@ -25,10 +25,13 @@ from gateway.mirror.offset_map.topic import LinkMaps
 from gateway.mirror.partition.appender import Appender
 from gateway.mirror.partition.log_reader import LogBounds
 from gateway.mirror.partition.log_start import earliest_start
+from gateway.mirror.partition.rules.commands import WorkBeside
+from gateway.mirror.partition.rules.opened import beside
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.runner import PartitionRunner
 from gateway.mirror.partition.trim import trim
 from gateway.state.records import MirrorError, PartitionStart
+from protocol.batch.work import unlimited
 from protocol.errors import ErrorCode, ProtocolError
 
 PATIENCE_S: Final = 120.0
@@ -294,6 +297,10 @@ class PartitionAppend:
     def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
         """Trim the target."""
         self._clusters.tasks.spawn(trim(self._clusters.target, runner, offset, delay_s, lambda: True), "delete records")
+
+    def work_beside(self, runner: PartitionRunner, command: WorkBeside) -> None:
+        """Never asked for: a job may open batches as they come."""
+        runner.worked(command, command.work(beside(unlimited)))
 
     def refresh_source(self) -> None:
         """Rows cannot be had again: what is wrong with one shows in `append`."""

@@ -19,6 +19,7 @@ from gateway.kafka.connection.quota_rest import LONGEST_S
 from gateway.kafka.rules.error_codes import SESSION_ERRORS
 from gateway.mirror.engine.fetch_session import FetchSession, Key
 from gateway.mirror.engine.read_replicas import ReadReplicas, Reads
+from gateway.mirror.partition.rules.opened import Allowance
 from gateway.mirror.partition.rules.source_side import PAUSE_BYTES
 from gateway.mirror.partition.rules.throttle import Throttle
 from gateway.transport.backoff import Backoff
@@ -90,6 +91,7 @@ class Fetcher:
         self._touched: dict[PartitionRunner, None] = {}
         self._waiting: dict[PartitionRunner, None] = {}
         self._shared = 0
+        self._allowance = Allowance()
         self._queued: dict[PartitionRunner, int] = {}  # bytes, when it was last looked at; without those that have none
         self._queued_bytes = 0  # of all
         self._short = False  # of memory
@@ -107,6 +109,7 @@ class Fetcher:
         self._by_name += runner.source_topic_id is None
         self._runners[runner] = self._key(runner)
         runner.reader = self
+        runner.cursor.allowance = self._allowance
         self._share(runner)
         self.touch(runner)
 
@@ -249,7 +252,7 @@ class Fetcher:
                 continue
             self._session.leave(key)
             self._fetched_as.pop(key, None)
-            if runner.mirror.copying and not runner.mirror.source.waits_for_ids:  # which touches it when they are there
+            if runner.mirror.copying and not runner.mirror.source.waits:  # for what touches it when it is there
                 self._waiting[runner] = None
                 full = runner.mirror.source.full or self._short
                 max_wait_ms = min(max_wait_ms, _FULL_MS if full else _BACKING_OFF_MS)
@@ -284,6 +287,7 @@ class Fetcher:
 
     def _hand_out(self, response: FetchResponseView) -> None:
         now = self._clock()
+        self._allowance.refill()
         for part in response.parts:
             found = self._fetched_as.get((part.topic, part.partition))
             if found is None:  # it has left meanwhile

@@ -15,9 +15,11 @@ from gateway.mirror.interface import MirrorEvents, PartitionStatus
 from gateway.mirror.offset_map.partitions import TopicOffsetMaps
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.mirror.offset_map.topic import LinkMaps
+from gateway.mirror.partition.beside import work_beside
 from gateway.mirror.partition.log_reader import LogReader
 from gateway.mirror.partition.log_start import earliest_start
 from gateway.mirror.partition.meters import SETTLED_S
+from gateway.mirror.partition.rules.commands import WorkBeside
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.producer_table import BATCHES_PER_PRODUCER, OffsetsBehind
 from gateway.mirror.partition.rules.schema_ids import IdRewriter
@@ -318,6 +320,10 @@ class TopicMirror:
             trim(self._dependencies.target, runner, offset, delay_s, self._dependencies.may_append),
             "mirror delete records",
         )
+
+    def work_beside(self, runner: PartitionRunner, command: WorkBeside) -> None:
+        """In the thread of all mirrors."""
+        self._dependencies.tasks.spawn(work_beside(runner, command), "mirror batches")
 
     def refresh_source(self) -> None:
         """Soon."""

@@ -31,8 +31,10 @@ from gateway.mirror.partition.rules.commands import (
     ReadTargetLog,
     RecordsLost,
     RefreshSource,
+    WorkBeside,
     WriteBreakpoints,
 )
+from gateway.mirror.partition.rules.opened import Opened
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.mirror.partition.rules.translator import Planned
@@ -66,6 +68,9 @@ class PartitionEffects(Protocol):
 
     def refresh_source(self) -> None:
         """The source's metadata is stale."""
+
+    def work_beside(self, runner: PartitionRunner, command: WorkBeside) -> None:
+        """→ `worked`."""
 
     def readable(self, runner: PartitionRunner) -> None:
         """The partition may be read."""
@@ -304,6 +309,14 @@ class PartitionRunner:
         else:
             self._do(self.mirror.records_deleted)
 
+    def worked(self, command: WorkBeside, opened: Opened | Exception) -> None:
+        """What a thread has made of a fetch answer, or how it failed."""
+        if isinstance(opened, Exception):
+            self._broken(opened)
+        else:
+            self._do(self.mirror.worked, command, opened, self._clock())
+        self.pump()
+
     def breakpoints_decided(self, log_end: int, run: int) -> None:
         """The ledger is up to the target's log end."""
         self._do(self.mirror.breakpoints_decided, log_end, run)
@@ -380,6 +393,8 @@ def execute(
             effects.records_lost(runner, first, following)
         case PlanStart():
             effects.plan_start(runner)
+        case WorkBeside():
+            effects.work_beside(runner, command)
         case Fail(error, message):
             effects.failed(runner, error, message)
         case _:

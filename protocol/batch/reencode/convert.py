@@ -7,11 +7,12 @@ from struct import Struct
 from typing import Final
 
 from protocol.batch.aborted import AbortedTransactions
-from protocol.batch.compression import MAX_INFLATED, decompress
+from protocol.batch.compression import MAX_INFLATED, TooLarge, decompress
 from protocol.batch.header import HEADER_BYTES, BatchHeader, crc_is_valid, read_batch_header
 from protocol.batch.reencode.legacy import Gathered, Message, read_message, unwrap
 from protocol.batch.reencode.pieces import CorruptRecords, Piece, Skip
 from protocol.batch.reencode.record_set import RecordSet, encode
+from protocol.batch.work import Spend, units, unlimited
 from protocol.errors import MalformedFrame
 
 NO_LIMIT: Final = (1 << 31) - 1
@@ -30,6 +31,7 @@ def convert(
     *,
     max_bytes: int = NO_LIMIT,
     max_inflated: int = MAX_INFLATED,
+    spend: Spend = unlimited,
 ) -> Iterator[Piece | Skip]:
     """What is to be appended of a record set, in order; data below `position` is left out.
 
@@ -43,12 +45,14 @@ def convert(
         aborted: (producer id, first offset) as that Fetch answer lists them.
         max_bytes: largest batch; a larger one is split into several, unless it is a single record.
         max_inflated: most bytes that one batch may have when decompressed.
+        spend: told of the work on batches that do not go out as they came; what it raises comes out of here.
 
     Raises:
+        TooLarge: a batch has more bytes than `max_inflated`.
         CorruptRecords: bytes that no broker wrote; what comes before them has been yielded.
     """
     skipped: Skip | None = None
-    for item in _Converter(position, aborted, max_bytes, max_inflated).items(records):
+    for item in _Converter(position, aborted, max_bytes, max_inflated, spend).items(records):
         if isinstance(item, Piece):
             if skipped:
                 yield skipped
@@ -63,9 +67,12 @@ def convert(
 class _Converter:
     """One record set's way through `convert`; the arguments are the same."""
 
-    __slots__ = ("_aborted", "_expected", "_max_bytes", "_max_inflated", "_plain", "_position")
+    __slots__ = ("_aborted", "_expected", "_max_bytes", "_max_inflated", "_plain", "_position", "_spend")
 
-    def __init__(self, position: int, aborted: Iterable[tuple[int, int]], max_bytes: int, max_inflated: int) -> None:
+    def __init__(
+        self, position: int, aborted: Iterable[tuple[int, int]], max_bytes: int, max_inflated: int, spend: Spend
+    ) -> None:
+        self._spend = spend
         self._position = position
         self._aborted = AbortedTransactions(aborted)
         self._max_bytes = max_bytes
@@ -86,6 +93,8 @@ class _Converter:
                     raise MalformedFrame(f"a batch of {length} bytes, after one that ends at {self._expected}")
                 self._expected = offset + 1
                 yield from self._entry(offset, records[at:following])
+            except TooLarge as exc:
+                raise TooLarge(f"the records at source offset {offset}: {exc}") from None
             except (MalformedFrame, IndexError) as exc:
                 yield from self._flush()
                 raise CorruptRecords(offset, str(exc)) from None
@@ -103,16 +112,18 @@ class _Converter:
         plain = self._plain
         if message.codec:
             yield from self._flush()
-            yield from self._encoded(unwrap(message, self._max_inflated))
+            self._spend(units(len(message.value or b"")))
+            yield from self._encoded(unwrap(message, self._max_inflated, self._spend))
             return
         if len(plain.body) > _GATHER_BYTES or not plain.fits(message.offset):
             yield from self._flush()
+        self._spend(1)
         self._plain.add(message, message.offset)
 
     def _flush(self) -> Iterator[Piece]:
         plain, self._plain = self._plain, Gathered()
         if plain.count:
-            yield from encode(plain.records(), self._position, self._max_bytes)
+            yield from encode(plain.records(), self._position, self._max_bytes, self._spend)
 
     def _batch(self, data: memoryview) -> Iterator[Piece | Skip]:
         """A batch of format v2."""
@@ -131,6 +142,7 @@ class _Converter:
             runs = ((header.base_offset, header.count),)
             yield Piece(data, header.count, runs, following, header.max_timestamp, header.partition_leader_epoch)
         else:
+            self._spend(units(len(data)))
             yield from self._encoded(_record_set(data, header, self._max_inflated))
 
     def _is_fit(self, header: BatchHeader) -> bool:
@@ -145,7 +157,7 @@ class _Converter:
 
     def _encoded(self, records: RecordSet) -> Iterator[Piece | Skip]:
         empty = True
-        for piece in encode(records, self._position, self._max_bytes):
+        for piece in encode(records, self._position, self._max_bytes, self._spend):
             empty = False
             yield piece
         if empty:

@@ -16,6 +16,7 @@ from protocol.batch.compression import decompress, mended_lz4
 from protocol.batch.header import CODEC_MASK, LOG_APPEND_TIME
 from protocol.batch.reencode.record_set import RecordSet
 from protocol.batch.varints import varint
+from protocol.batch.work import EACH, Spend, unlimited
 from protocol.errors import MalformedFrame
 
 _LZ4, _ZSTD = 3, 4
@@ -82,7 +83,7 @@ def _field(data: memoryview, at: int) -> tuple[memoryview | None, int]:
     return data[at : at + size], at + size
 
 
-def unwrap(wrapper: Message, max_inflated: int) -> RecordSet:
+def unwrap(wrapper: Message, max_inflated: int, spend: Spend = unlimited) -> RecordSet:
     """The records inside a compressed message.
 
     Raises:
@@ -92,7 +93,7 @@ def unwrap(wrapper: Message, max_inflated: int) -> RecordSet:
         raise MalformedFrame(f"a compressed message with codec {wrapper.codec} or without a value")
     body = mended_lz4(wrapper.value) if wrapper.magic == 0 and wrapper.codec == _LZ4 else wrapper.value
     inner = memoryview(decompress(wrapper.codec, body, max_inflated))
-    last = max((_ENTRY.unpack_from(entry)[0] for entry in _entries(inner)), default=-1)
+    last = max((_ENTRY.unpack_from(entry)[0] for entry in _entries(inner, spend)), default=-1)
     if last < 0:
         raise MalformedFrame("a compressed message without messages")
     shift = wrapper.offset - last if wrapper.magic else 0
@@ -100,7 +101,7 @@ def unwrap(wrapper: Message, max_inflated: int) -> RecordSet:
         raise MalformedFrame(f"a compressed message at offset {wrapper.offset} whose inner offsets reach {last}")
     appended = wrapper.magic == 1 and wrapper.attributes & LOG_APPEND_TIME
     gathered = Gathered(wrapper.timestamp if appended else None)
-    for entry in _entries(inner):
+    for entry in _entries(inner, spend):
         message = read_message(entry)
         if message.codec or message.magic != wrapper.magic:
             raise MalformedFrame("a compressed message inside a compressed message, or one of another format")
@@ -108,9 +109,12 @@ def unwrap(wrapper: Message, max_inflated: int) -> RecordSet:
     return gathered.records(wrapper.codec, wrapper.value)
 
 
-def _entries(inner: memoryview) -> Iterator[memoryview]:
-    at = 0
+def _entries(inner: memoryview, spend: Spend) -> Iterator[memoryview]:
+    at = found = 0
     while at < len(inner):
+        if not found % EACH:
+            spend(EACH if found else 1)  # how many there are only their end tells
+        found += 1
         if len(inner) - at < _ENTRY.size:
             raise MalformedFrame("messages that end inside one")
         size = _ENTRY.unpack_from(inner, at)[1]

@@ -12,6 +12,7 @@ from protocol.batch.compression import compress
 from protocol.batch.header import HEADER_BYTES
 from protocol.batch.reencode.pieces import Piece, Runs
 from protocol.batch.varints import read_varint, varint
+from protocol.batch.work import EACH, Spend, units, unlimited
 
 _PREFIX: Final = Struct(">qiibI")  # base offset, length, partition leader epoch, magic, crc
 _CHECKED: Final = Struct(">hiqqqhii")  # from the attributes to the record count
@@ -44,58 +45,71 @@ class _Copy(NamedTuple):
     max_timestamp: int
 
 
-def encode(records: RecordSet, position: int, max_bytes: int) -> Iterator[Piece]:
+def encode(records: RecordSet, position: int, max_bytes: int, spend: Spend = unlimited) -> Iterator[Piece]:
     """The records at `position` and beyond as batches of up to `max_bytes`; a larger one holds a single record.
 
     Raises:
         IndexError: the bytes are not records.
     """
-    yield from _encode(records, position, max_bytes, 0, records.count, last=True)
+    spend(units(len(records.body), records.codec))
+    yield from _Encoder(records, position, max_bytes, spend).pieces(0, records.count, last=True)
 
 
-def _encode(records: RecordSet, position: int, max_bytes: int, lo: int, hi: int, *, last: bool) -> Iterator[Piece]:
-    copy = _copy(records, position, lo, hi)
-    if not copy.count:
-        return
-    data = _batch(records, copy)
-    if len(data) > max_bytes and copy.count > 1:
-        middle = lo + copy.count // 2
-        yield from _encode(records, position, max_bytes, lo, middle, last=False)
-        yield from _encode(records, position, max_bytes, middle, lo + copy.count, last=last)
-        return
-    following = records.next_offset if last else sum(copy.runs[-1])
-    yield Piece(data, copy.count, copy.runs, following, copy.max_timestamp, records.leader_epoch)
+class _Encoder(NamedTuple):
+    """The arguments of `encode`."""
 
+    records: RecordSet
+    position: int
+    max_bytes: int
+    spend: Spend
 
-def _copy(records: RecordSet, position: int, lo: int, hi: int) -> _Copy:
-    """Records `lo` .. `hi`-1 of those at `position` and beyond, with offset deltas from 0 on."""
-    body, base_offset = records.body, records.base_offset
-    keeps_times = records.append_time is None
-    out, runs = bytearray(), _RunList()
-    index, at, before, latest = 0, 0, -1, None
-    for _ in range(records.count):
-        size, at = read_varint(body, at)
-        end = at + size
-        time_delta, times_end = read_varint(body, at + 1)  # after the attributes, which have no meaning
-        offset_delta, rest = read_varint(body, times_end)
-        if end > len(body) or rest > end or offset_delta <= before:
-            raise IndexError("a record that is longer than the batch, or out of order")
-        before = offset_delta
-        if base_offset + offset_delta >= position:
-            if lo <= index < hi:
-                number = varint(index - lo)
-                head = body[at:times_end] if keeps_times else b"\0\0"
-                out += varint(len(head) + len(number) + end - rest) + head + number
-                out += body[rest:end]
-                runs.add(base_offset + offset_delta)
-                latest = time_delta if latest is None or time_delta > latest else latest
-            index += 1
-        at = end
-    if at != len(body) or base_offset + before >= records.next_offset:
-        raise IndexError("other records than the header says")
-    if records.append_time is not None:
-        return _Copy(out, runs.count, runs.closed(), records.append_time)
-    return _Copy(out, runs.count, runs.closed(), records.base_timestamp + (latest or 0))
+    def pieces(self, lo: int, hi: int, *, last: bool) -> Iterator[Piece]:
+        """Of records `lo` .. `hi`-1 of those at the position and beyond."""
+        records = self.records
+        copy = self._copy(lo, hi)
+        if not copy.count:
+            return
+        data = _batch(records, copy)
+        if len(data) > self.max_bytes and copy.count > 1:
+            middle = lo + copy.count // 2
+            yield from self.pieces(lo, middle, last=False)
+            yield from self.pieces(middle, lo + copy.count, last=last)
+            return
+        following = records.next_offset if last else sum(copy.runs[-1])
+        yield Piece(data, copy.count, copy.runs, following, copy.max_timestamp, records.leader_epoch)
+
+    def _copy(self, lo: int, hi: int) -> _Copy:
+        """They, with offset deltas from 0 on."""
+        records, position, spend = self.records, self.position, self.spend
+        body, base_offset = records.body, records.base_offset
+        keeps_times = records.append_time is None
+        out, runs = bytearray(), _RunList()
+        index, at, before, latest = 0, 0, -1, None
+        for done in range(records.count):
+            if not done % EACH:
+                spend(min(EACH, records.count - done))
+            size, at = read_varint(body, at)
+            end = at + size
+            time_delta, times_end = read_varint(body, at + 1)  # after the attributes, which have no meaning
+            offset_delta, rest = read_varint(body, times_end)
+            if end > len(body) or rest > end or offset_delta <= before:
+                raise IndexError("a record that is longer than the batch, or out of order")
+            before = offset_delta
+            if base_offset + offset_delta >= position:
+                if lo <= index < hi:
+                    number = varint(index - lo)
+                    head = body[at:times_end] if keeps_times else b"\0\0"
+                    out += varint(len(head) + len(number) + end - rest) + head + number
+                    out += body[rest:end]
+                    runs.add(base_offset + offset_delta)
+                    latest = time_delta if latest is None or time_delta > latest else latest
+                index += 1
+            at = end
+        if at != len(body) or base_offset + before >= records.next_offset:
+            raise IndexError("other records than the header says")
+        if records.append_time is not None:
+            return _Copy(out, runs.count, runs.closed(), records.append_time)
+        return _Copy(out, runs.count, runs.closed(), records.base_timestamp + (latest or 0))
 
 
 class _RunList:

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.mirror.partition.rules.opened import Opened, Terms
 from gateway.mirror.partition.rules.translator import Planned
 from gateway.state.records import MirrorError
 
@@ -77,6 +79,15 @@ class LookAhead:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkBeside:
+    """Do `work` in a thread → `worked`. It is about the rest of a fetch answer. `at`: where reading stands."""
+
+    work: Callable[[Terms], Opened]
+    at: tuple[int, int]
+    again: Callable[[float], Commands]  # take that answer once more; called with the time
+
+
+@dataclass(frozen=True, slots=True)
 class RecordsLost:
     """The source deleted what it had at source offsets `first` .. `following`-1; the mirror goes on behind it."""
 
@@ -102,6 +113,7 @@ Command = (
     | DecideBreakpoints
     | WriteBreakpoints
     | LookAhead
+    | WorkBeside
     | RecordsLost
     | Fail
 )

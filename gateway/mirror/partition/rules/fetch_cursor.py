@@ -6,16 +6,19 @@ that the producer table is warm after a restart: batches below the position only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from gateway.mirror.partition.rules.append_window import Pending
 from gateway.mirror.partition.rules.log_tail import CannotMirror, CopiedTail
+from gateway.mirror.partition.rules.opened import Allowance, Beside, Item, Opened, Terms, TooMuch, on_the_loop
 from gateway.mirror.partition.rules.producer_table import ProducerTable
-from gateway.mirror.partition.rules.schema_ids import IdRewriter
+from gateway.mirror.partition.rules.schema_ids import IdRewriter, MissingIds
 from gateway.mirror.partition.rules.translator import Translator
 from gateway.state.producer_ids import GATEWAY_PID_BASE, MIRROR_PID_BASE, of_any_failback_epoch
 from gateway.state.records import MirrorError
+from protocol.batch.compression import TooLarge
 from protocol.batch.header import (
     CONTROL,
     DELETE_HORIZON,
@@ -26,7 +29,8 @@ from protocol.batch.header import (
     crc_is_valid,
     iter_batches,
 )
-from protocol.batch.reencode import CorruptRecords, Piece, convert
+from protocol.batch.reencode import CorruptRecords, Skip, convert
+from protocol.batch.schema_ids import Translated
 from protocol.errors import MalformedFrame
 
 WARM_UP_MS: Final = 15 * 60 * 1000
@@ -62,17 +66,21 @@ class FetchCursor:
             again: there reading starts. None: as far below the position as the constants above say.
         recent: the first offset of the last WARM_UP_MS of the source's log, None where that is not known.
         rewriter: writes ids of schemas anew in what is queued; None: it is copied as bytes.
+        allowance: for opening batches on the event loop; None: any.
+        opened: what a thread has made of the answer that is read next.
     """
 
     __slots__ = (
         "_copied",
         "_push",
         "_started",
+        "allowance",
         "carried_to",
         "fetch_offset",
         "gateway_records",
         "last_epoch",
         "may_slow_down",
+        "opened",
         "position",
         "producers",
         "recent",
@@ -94,6 +102,8 @@ class FetchCursor:
         self._started = False
         self.recent: int | None = None
         self.rewriter: IdRewriter | None = None
+        self.allowance: Allowance | None = None
+        self.opened: Opened | None = None
 
     @property
     def warm(self) -> bool:
@@ -165,6 +175,7 @@ class FetchCursor:
             CannotMirror: an offset gap, a batch that lies across the position, or one that cannot be copied.
             CorruptBatch: a batch that fails its checksum, or is none; those before it are queued.
             MissingIds: a batch has ids that are not in the map; likewise.
+            Beside: the next batch, or what is behind it, is to be opened in a thread; likewise.
         """
         if self.slow_path is not None:
             self._read_slowly(self.slow_path, records, aborted)
@@ -182,6 +193,8 @@ class FetchCursor:
         try:
             for header, data in iter_batches(records):
                 self._read_batch(header, data)
+        except TooMuch:
+            raise Beside(partial(self._open_batches, records, self.position)) from None
         except OldFormat as found:
             raise NotAsItIs(
                 MirrorError.UNSUPPORTED_MESSAGE_FORMAT, f"source offset {self.fetch_offset}: {found}"
@@ -196,17 +209,80 @@ class FetchCursor:
             self._check_copied(self._copied, records)
         before = self.position
         try:
-            for item in convert(records, self.position, aborted):
-                if isinstance(item, Piece) and self.rewriter is not None:
-                    item = self.rewriter.of_piece(item, self.position)
+            for item, written in self._items(records, aborted):
                 slow_path.put(item)
                 self.position = item.next_source
+                if self.rewriter is not None:
+                    self.rewriter.written += written
         except CorruptRecords as exc:
             raise CorruptBatch(str(exc)) from None
+        except TooMuch:
+            raise Beside(partial(self._open_items, records, self.position, aborted)) from None
         finally:  # what came before a corrupt batch is queued
             self._note_batches(records)
             if self.position > before:
                 self.fetch_offset = self.position
+
+    def _items(self, records: memoryview, aborted: Sequence[tuple[int, int]]) -> Iterator[Item]:
+        if self.opened is not None and self.opened.items is not None:
+            return self.opened.again()
+        return self._converted(records, self.position, aborted, on_the_loop(self.allowance))
+
+    def _converted(
+        self, records: memoryview, position: int, aborted: Sequence[tuple[int, int]], terms: Terms
+    ) -> Iterator[Item]:
+        """What is to be appended from `position` on."""
+        rewriter = self.rewriter
+        try:
+            for item in convert(records, position, aborted, max_inflated=terms.inflated, spend=terms.spend):
+                if isinstance(item, Skip) or rewriter is None:
+                    yield item, 0
+                else:
+                    yield rewriter.of_piece(item, position, terms)
+                position = item.next_source
+        except TooLarge as exc:
+            raise terms.refusal(exc) from None
+
+    def _open_items(
+        self, records: memoryview, position: int, aborted: Sequence[tuple[int, int]], terms: Terms
+    ) -> Opened:
+        """In a thread: it changes nothing here."""
+        items: list[Item] = []
+        try:
+            items.extend(self._converted(records, position, aborted, terms))
+        except (MalformedFrame, CannotMirror, MissingIds) as exc:
+            return Opened(items=items, error=exc)
+        return Opened(items=items)
+
+    def _open_batches(self, records: memoryview, position: int, terms: Terms) -> Opened:
+        """In a thread, likewise."""
+        found: dict[int, Translated | Exception] = {}
+        rewriter = self.rewriter
+        if rewriter is None:
+            return Opened()
+        try:
+            for header, data in iter_batches(records):
+                base = header.base_offset
+                if base < position:
+                    continue
+                try:
+                    found[base] = made = rewriter.translated(data, base, terms)
+                except (MalformedFrame, CannotMirror) as exc:
+                    found[base] = exc
+                    break
+                if made.unknown:
+                    break
+        except MalformedFrame:  # an old format, or a batch that is none: found again when the answer is read
+            pass
+        return Opened(found)
+
+    def _rewritten(self, rewriter: IdRewriter, data: memoryview, base: int) -> memoryview:
+        made = None if self.opened is None else self.opened.batches.get(base)
+        if made is None:
+            made = rewriter.translated(data, base, on_the_loop(self.allowance))
+        if isinstance(made, Exception):
+            raise made
+        return rewriter.taken(made, base)
 
     def _check_copied(self, copied: CopiedTail, records: memoryview) -> None:
         """Before anything is queued behind it. What cannot be read is `convert`'s to tell of."""
@@ -244,7 +320,7 @@ class FetchCursor:
             if not crc_is_valid(data, header):  # rewriting makes a new checksum: it must not bless broken bytes
                 raise CorruptBatch(f"the source batch at offset {base} fails its checksum")
             if self.rewriter is not None:
-                data = self.rewriter.rewritten(data, base)
+                data = self._rewritten(self.rewriter, data, base)
             self._push(Pending(base, following, data, header.max_timestamp))
             self.position = following
         elif following > self.position:

@@ -43,10 +43,12 @@ from gateway.mirror.partition.rules.commands import (
     DeleteRecords,
     Fail,
     ReadSourceLog,
+    WorkBeside,
     WriteBreakpoints,
 )
 from gateway.mirror.partition.rules.log_tail import CannotMirror, LogTail
 from gateway.mirror.partition.rules.offset_gaps import nothing_up_to, position_refused
+from gateway.mirror.partition.rules.opened import Opened
 from gateway.mirror.partition.rules.source_side import SourceBehind
 from gateway.mirror.partition.rules.start import go_on_to_readable, map_known_at_start, place, target_log_known, trimmed
 from gateway.mirror.partition.rules.state import PartitionPhase, PartitionState
@@ -201,11 +203,21 @@ class PartitionMirror(PartitionState):
             return NOTHING
         if asked >= 0 and asked != self.source.cursor.fetch_offset:  # the question was another one: no continuation
             return NOTHING
-        translator = self.translator
         if self._is_lost:
             return NOTHING  # not before the position is known again
+        return self._read(lambda: self.source.fetched(records, high_watermark, now, stable, aborted, log_start))
+
+    def worked(self, command: WorkBeside, opened: Opened, now: float) -> Commands:
+        """What a thread was to make of the rest of a fetch answer is there."""
+        if self.phase is not PartitionPhase.COPYING or self._is_lost:
+            self.source.working = False
+            return NOTHING
+        return self._read(lambda: self.source.worked(command, opened, now))
+
+    def _read(self, step: Callable[[], Commands]) -> Commands:
+        translator = self.translator
         try:
-            commands = self.source.fetched(records, high_watermark, now, stable, aborted, log_start)
+            commands = step()
         except CannotMirror as exc:
             return self.fail(exc.error, str(exc))
         if translator is not None and (planned := translator.planned()) is not None:

@@ -1,12 +1,12 @@
 """Ids of schemas in what one partition's mirror copies: written anew through the link's id map, or waited for. Pure.
 
 For topics with `MirrorRecord.translates_ids`; any other one is copied as bytes and has none of this. A batch of the
-source goes through `rewritten` before it is queued. So what is queued, sent, and sent again are the same bytes, and the
-offset map knows them by their checksum. With an id that the map lacks nothing of the batch, nor of what comes behind
-it, is queued: reading stops there until the map has the id (`MissingIds`), and the same offset is fetched again.
+source goes through `translated` before it is queued. So what is queued, sent, and sent again are the same bytes, and
+the offset map knows them by their checksum. With an id that the map lacks nothing of the batch, nor of what comes
+behind it, is queued: reading stops there until the map has the id (`MissingIds`), and the same offset is fetched again.
 
-    fetched ──► rewritten ──► queued
-                    └──► waits, fetches nothing ──► the map has the ids: fetched again
+    fetched ──► translated ──► queued
+                     └──► waits, fetches nothing ──► the map has the ids: fetched again
                                               └──► too long: FAILED (SCHEMA_ID_UNKNOWN)
 """
 
@@ -17,9 +17,11 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from gateway.mirror.partition.rules.log_tail import CannotMirror
+from gateway.mirror.partition.rules.opened import Item, Terms
 from gateway.state.records import MirrorError
+from protocol.batch.compression import TooLarge
 from protocol.batch.reencode import Piece
-from protocol.batch.schema_ids import Places, translated
+from protocol.batch.schema_ids import Places, Translated, translated
 
 MOST_TOLD: Final = 100
 """Ids of a partition that are told of; there may be as many as a batch has records."""
@@ -79,25 +81,35 @@ class IdRewriter:
         """Ids that are waited for, the lowest ones."""
         return () if self.waiting is None else tuple(sorted(self.waiting.ids)[:MOST_TOLD])
 
-    def rewritten(self, batch: memoryview, at: int) -> memoryview:
-        """A batch of the source, with the target's ids; the same object when no id in it changes.
+    def translated(self, batch: memoryview, at: int, terms: Terms) -> Translated:
+        """A batch of the source, with the target's ids as of now. Changes nothing here, so threads may ask.
 
         Args:
-            at: its first source offset, for the message.
+            at: its first source offset, for messages.
 
         Raises:
-            MissingIds: one is not in the map.
-            MalformedFrame: the batch cannot be read.
+            TooMuch: by `terms` it is not done here.
+            CannotMirror: it inflates to more than is opened anywhere.
+            MalformedFrame: it cannot be read.
         """
-        made = translated(batch, self._ids(), self._places)
+        try:
+            return translated(batch, self._ids(), self._places, terms.inflated, terms.spend)
+        except TooLarge as exc:
+            raise terms.refusal(TooLarge(f"the batch at source offset {at}: {exc}")) from None
+
+    def of_piece(self, piece: Piece, at: int, terms: Terms) -> Item:
+        """What is appended under other offsets, likewise. Raises MissingIds, besides."""
+        made = self.translated(memoryview(piece.data), at, terms)
+        if made.unknown:
+            raise MissingIds(made.unknown, at)
+        return replace(piece, data=memoryview(made.batch)), made.count
+
+    def taken(self, made: Translated, at: int) -> memoryview:
+        """It is to be queued. Raises MissingIds: an id of it is not in the map."""
         if made.unknown:
             raise MissingIds(made.unknown, at)
         self.written += made.count
         return memoryview(made.batch)
-
-    def of_piece(self, piece: Piece, at: int) -> Piece:
-        """What is appended under other offsets, likewise. Raises as `rewritten`."""
-        return replace(piece, data=self.rewritten(memoryview(piece.data), at))
 
     def begin_waiting(self, missing: MissingIds, now: float) -> None:
         """Nothing is fetched any more until `look` finds the ids."""

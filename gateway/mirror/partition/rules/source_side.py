@@ -7,13 +7,22 @@ being read to find out why it refused our position.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from gateway.kafka.rules.error_codes import FETCH_ACTIONS, FetchAction
 from gateway.mirror.partition.rules.append_window import AppendWindow
-from gateway.mirror.partition.rules.commands import NOTHING, Commands, LookAhead, ReadSourceLog, RefreshSource
+from gateway.mirror.partition.rules.commands import (
+    NOTHING,
+    Commands,
+    LookAhead,
+    ReadSourceLog,
+    RefreshSource,
+    WorkBeside,
+)
 from gateway.mirror.partition.rules.fetch_cursor import CorruptBatch, FetchCursor
 from gateway.mirror.partition.rules.log_tail import CannotMirror
+from gateway.mirror.partition.rules.opened import Beside, Opened
 from gateway.mirror.partition.rules.producer_table import ProducerTable
 from gateway.mirror.partition.rules.schema_ids import MissingIds
 from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S, LOW_LOG_END_S, RETRY_S, SLOW_RETRY_S
@@ -64,6 +73,7 @@ class SourceSide:
     follower: the last answer is a follower's: its high watermark may be lower than what is known of the leader's.
     told_end: the high watermark of the last answer, to which `stable` belongs; -1 before.
     leader_bytes, follower_bytes: of records that leaders and followers have sent.
+    working: a thread opens what was fetched last; nothing is fetched meanwhile.
     """
 
     __slots__ = (
@@ -88,6 +98,7 @@ class SourceSide:
         "stable",
         "start",
         "told_end",
+        "working",
     )
 
     def __init__(self, window: AppendWindow) -> None:
@@ -108,6 +119,7 @@ class SourceSide:
         self.told_end = -1
         self.leader_bytes = 0
         self.follower_bytes = 0
+        self.working = False
         self._failures = 0
         self._refused_since: float | None = None
         self._behind_since: float | None = None
@@ -121,12 +133,17 @@ class SourceSide:
     def ready(self, now: float) -> bool:
         """True when a fetch may be sent."""
         self.full = self.queued_bytes > (self.pause_bytes // 2 if self.full else self.pause_bytes)
-        return not self.full and not self.asked and now >= self._fetch_after and not self.waits_for_ids
+        return not self.full and not self.asked and now >= self._fetch_after and not self.waits
 
     @property
     def waits_for_ids(self) -> bool:
         """The next batch has ids of schemas that the id map lacks: nothing is fetched until it has them."""
         return self.cursor.rewriter is not None and self.cursor.rewriter.waiting is not None
+
+    @property
+    def waits(self) -> bool:
+        """For something that tells of itself: ids of schemas, or a thread."""
+        return self.working or self.waits_for_ids
 
     def counts(self, size: int, *, follower: bool) -> None:
         """Whose answer is about to be taken, and how many bytes of records it has."""
@@ -151,6 +168,7 @@ class SourceSide:
         self.start = max(self.start, log_start)
         self.stable = high_watermark if stable < 0 else stable
         self.cursor.producers.age(now)
+        work: Commands = NOTHING
         if records:
             self._empty = 0
             self._known_again()
@@ -163,12 +181,40 @@ class SourceSide:
             except MissingIds as exc:
                 if self.cursor.rewriter is not None:
                     self.cursor.rewriter.begin_waiting(exc, now)
+            except Beside as exc:
+                self.working = True
+                again = partial(self._again, records, high_watermark, stable, aborted, log_start)
+                work = (WorkBeside(exc.work, (self.cursor.position, self.cursor.fetch_offset), again),)
             self._fit(len(records), len(self._window) - before)
         if self._failures:
             self._failures = 0
             self._refused_since = self._behind_since = None
             self.last_error = ""
-        return NOTHING if records or self.cursor.fetch_offset >= self.stable else self._missing()
+        if records:
+            return work
+        return NOTHING if self.cursor.fetch_offset >= self.stable else self._missing()
+
+    def worked(self, command: WorkBeside, opened: Opened, now: float) -> Commands:
+        """A thread has opened what was fetched. Raises as `fetched`."""
+        self.working = False
+        if (self.cursor.position, self.cursor.fetch_offset) != command.at:  # it is read elsewhere by now
+            return NOTHING
+        self.cursor.opened = opened
+        try:
+            return command.again(now)
+        finally:
+            self.cursor.opened = None
+
+    def _again(
+        self,
+        records: memoryview,
+        high_watermark: int,
+        stable: int,
+        aborted: Sequence[tuple[int, int]],
+        log_start: int,
+        now: float,
+    ) -> Commands:
+        return self.fetched(records, high_watermark, now, stable, aborted, log_start)
 
     def _fit(self, size: int, batches: int) -> None:
         """How much to ask for after an answer of `size` bytes."""

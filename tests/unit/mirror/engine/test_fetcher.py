@@ -28,7 +28,7 @@ class Partition:
         self.mirror = SimpleNamespace(
             wants_fetch=self._wants,
             copying=True,
-            source=SimpleNamespace(full=False, fetch_bytes=1 << 20, queued_bytes=0, waits_for_ids=False),
+            source=SimpleNamespace(full=False, fetch_bytes=1 << 20, queued_bytes=0, waits=False),
         )
         self.wants = True
         self.looks = 0
@@ -110,11 +110,11 @@ def test_what_becomes_of_one_that_waits_does_not_have_all_of_them_looked_at() ->
 def test_one_that_waits_for_schema_ids_is_looked_at_when_it_has_them() -> None:
     """That may take long: brokers answer as late as they may meanwhile."""
     waits, goes = Partition(0), Partition(1)
-    waits.wants, waits.mirror.source.waits_for_ids = False, True
+    waits.wants, waits.mirror.source.waits = False, True
     fetcher = fetcher_of(waits, goes)
     assert fetcher._look() == 500
     assert offsets(fetcher) == {1: 0}
-    waits.wants, waits.mirror.source.waits_for_ids = True, False
+    waits.wants, waits.mirror.source.waits = True, False
     fetcher._wake.clear()
     waits.reader.touch(waits)
     assert fetcher._wake.is_set()

@@ -20,9 +20,11 @@ from gateway.mirror.partition.rules.commands import (
     ReadTargetLog,
     RecordsLost,
     RefreshSource,
+    WorkBeside,
     WriteBreakpoints,
 )
 from gateway.mirror.partition.rules.fetch_cursor import FetchCursor
+from gateway.mirror.partition.rules.opened import Opened
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.translator import Planned
 from gateway.mirror.partition.runner import PartitionRunner, execute
@@ -52,6 +54,9 @@ class Notes:
 
     def refresh_source(self) -> None:
         self.asked.append("refresh")
+
+    def work_beside(self, runner: PartitionRunner, command: WorkBeside) -> None:
+        self.asked.append(command)
 
     def readable(self, runner: PartitionRunner) -> None:
         self.asked.append("readable")
@@ -180,6 +185,7 @@ def test_stopping_when_nothing_is_in_flight() -> None:
 
 RUNNER: Any = SimpleNamespace(key=("t", 0))
 PLANNED = Planned((), 7, 1)
+WORK = WorkBeside(lambda _terms: Opened(), (0, 0), lambda _now: ())
 OF_THE_TOPIC: list[tuple[Command, tuple[object, ...]]] = [
     (ReadTargetLog(0.5), ("read_target_log", RUNNER, 0.5)),
     (ReadSourceLog(1.0), ("read_source_log", RUNNER, 1.0)),
@@ -189,6 +195,7 @@ OF_THE_TOPIC: list[tuple[Command, tuple[object, ...]]] = [
     (Readable(), ("readable", RUNNER)),
     (RecordsLost(3, 9), ("records_lost", RUNNER, 3, 9)),
     (Fail(MirrorError.OFFSET_GAP, "an offset gap"), ("failed", RUNNER, MirrorError.OFFSET_GAP, "an offset gap")),
+    (WORK, ("work_beside", RUNNER, WORK)),
 ]
 OF_THE_MAP: list[tuple[Command, tuple[object, ...]]] = [
     (DecideBreakpoints(40, 2), ("decide_breakpoints", RUNNER, 40, 2, False)),

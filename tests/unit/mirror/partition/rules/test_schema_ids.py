@@ -8,6 +8,7 @@ import pytest
 
 from gateway.mirror.partition.rules.commands import Fail
 from gateway.mirror.partition.rules.log_tail import CannotMirror
+from gateway.mirror.partition.rules.opened import beside
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.schema_ids import IdRewriter, MissingIds
 from gateway.mirror.partition.rules.state import PartitionPhase
@@ -15,6 +16,7 @@ from gateway.state.records import MirrorError, PartitionStart
 from gateway.state.schemas.schema_options import ID_PLACES
 from protocol.batch.header import crc_is_valid, iter_batches, read_batch_header
 from protocol.batch.record_reader import Record, read_records
+from protocol.batch.work import unlimited
 from tests.support.mirror.partition_talk import PID, taken
 from tests.support.mirror.source_log import Given, v2_batch
 
@@ -146,4 +148,5 @@ def test_places_that_are_not_named_are_copied_as_bytes() -> None:
 def test_without_ids_the_bytes_are_the_same_object() -> None:
     rewriter = IdRewriter(dict, ID_PLACES, PATIENCE_S)
     plain = memoryview(v2_batch([Given(0, 1, b"k", b"value")]))
-    assert rewriter.rewritten(plain, 0).obj is plain.obj
+    made = rewriter.translated(plain, 0, beside(unlimited))
+    assert rewriter.taken(made, 0).obj is plain.obj
