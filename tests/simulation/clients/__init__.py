@@ -6,8 +6,9 @@ only connections and metadata are `gateway.kafka.cluster.Cluster`'s.
 
 from tests.simulation.clients.member import GroupMember
 from tests.simulation.clients.newcomer import Newcomer
+from tests.simulation.clients.old_api import OldApiPipeline
 from tests.simulation.clients.pipeline import Pipeline
 from tests.simulation.clients.producer import Bypass, Producer
 from tests.simulation.clients.transactional import TransactionalProducer
 
-__all__ = ["Bypass", "GroupMember", "Newcomer", "Pipeline", "Producer", "TransactionalProducer"]
+__all__ = ["Bypass", "GroupMember", "Newcomer", "OldApiPipeline", "Pipeline", "Producer", "TransactionalProducer"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.simulation.clients import Bypass, GroupMember, Newcomer, Pipeline, Producer
+from tests.simulation.clients import Bypass, GroupMember, Newcomer, OldApiPipeline, Pipeline, Producer
 from tests.simulation.clients.client import Listener
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
@@ -17,6 +17,7 @@ from tests.simulation.plan.roles import (
     BYPASS,
     COMMITTED,
     EXTRA,
+    OLD_API,
     OUT,
     PIPE,
     TABLE,
@@ -47,6 +48,7 @@ class Cast:
     bypass: Sequence[Producer] = ()
     topics: tuple[str, ...] = ()
     newcomer: Newcomer | None = None
+    _mirrored: set[str] = field(default_factory=set)
 
     @property
     def lossy(self) -> bool:
@@ -82,7 +84,8 @@ class Cast:
                 GroupMember(loop, "committed-0", at, COMMITTED, SET, recorder, positions=shared, side=SOURCE)
             )
         if PIPE in roles:
-            members.append(Pipeline(loop, "pipe-0", at, PIPE, PLAIN, recorder, output=(OUT, EXTRA[OUT]), side=SOURCE))
+            kind = OldApiPipeline if OLD_API in roles else Pipeline
+            members.append(kind(loop, "pipe-0", at, PIPE, PLAIN, recorder, output=(OUT, EXTRA[OUT]), side=SOURCE))
         return cls(
             producers=[make() for role, make in made.items() if role in roles],
             members=members,
@@ -106,6 +109,13 @@ class Cast:
         for client in self.producers:
             if any(name == topic for name, _ in client.keys):
                 await client.restart(gateways, TARGET)
+        self._mirrored.add(topic)
+        for pipeline in self.members:
+            if not isinstance(pipeline, OldApiPipeline) or pipeline.producer_at:
+                continue
+            if self._mirrored >= {*pipeline.topics, pipeline.output[0]}:
+                pipeline.producer_at = gateways  # its consumer stays
+                await pipeline.restart()
 
     async def before_promote(self, topics: Sequence[str]) -> None:
         """Whoever writes beside the gateways is stopped before his topic is promoted."""

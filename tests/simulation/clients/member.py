@@ -76,6 +76,14 @@ class GroupMember(Client):
             self.finish()
             await cluster.close()
 
+    async def leave(self) -> None:
+        """Wait until the group has this member no more."""
+        await self.stop()
+
+    async def move(self, bootstrap: Bootstrap, side: str) -> None:
+        """Leave the group, and come back to it by other servers."""
+        await self.restart(bootstrap, side)
+
     # -- what a pipeline does in another way -----------------------------------------------------------------
 
     def opened(self) -> None:

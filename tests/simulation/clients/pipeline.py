@@ -7,7 +7,7 @@ Read and written records are one `txn` of the history, the offsets a `commit` be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from gateway.kafka.cluster import Cluster
@@ -96,13 +96,19 @@ class Pipeline(GroupMember):
         try:
             for key, records in outputs.items():
                 await transactions.send(key, records)
-            await transactions.send_offsets(self.group, offsets, (membership.member_id, membership.generation))
+            await self.bring_offsets(transactions, membership, offsets)
             await transactions.commit()
         except Abortable as error:
             self.failed(str(error))
             await transactions.abort()
             return "unknown" if transactions.committing else "fail"
         return "ok"
+
+    async def bring_offsets(
+        self, transactions: Transactions, membership: Membership, offsets: Mapping[Key, int]
+    ) -> None:
+        """With the member's id and generation, by which the coordinator knows one that has been replaced."""
+        await transactions.send_offsets(self.group, offsets, (membership.member_id, membership.generation))
 
     def _transformed(self, read: Read) -> dict[Key, list[Sent]]:
         topic, partitions = self.output

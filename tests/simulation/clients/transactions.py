@@ -102,7 +102,12 @@ class Transactions:
         self._sender.send(batch)
 
     async def send_offsets(self, group: str, offsets: Mapping[Key, int], member: Member) -> None:
-        """AddOffsetsToTxn, then TxnOffsetCommit to the group's coordinator."""
+        """AddOffsetsToTxn, then TxnOffsetCommit."""
+        await self.add_offsets(group)
+        await self.commit_offsets(group, offsets, member)
+
+    async def add_offsets(self, group: str) -> None:
+        """AddOffsetsToTxn."""
         identity = self._identity
         add = AddOffsetsToTxnRequest(
             transactional_id=self._id,
@@ -112,6 +117,10 @@ class Transactions:
         )
         await self._ask("AddOffsetsToTxn", add, 3, lambda answer: [answer.error_code])
         self._with_offsets = True
+
+    async def commit_offsets(self, group: str, offsets: Mapping[Key, int], member: Member) -> None:
+        """TxnOffsetCommit to the group's coordinator."""
+        identity = self._identity
         part = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic.TxnOffsetCommitRequestPartition
         topics = [
             TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(

@@ -77,11 +77,11 @@ def lost_or_given(
 
 
 def _may(acls: Collection[Acl], who: str, resource_type: int, name: str, operation: int) -> bool:
-    """WRITE brings DESCRIBE along."""
+    """An ALLOW of WRITE brings DESCRIBE along; a DENY takes nothing but what it names."""
     operations = (operation, WRITE) if operation == DESCRIBE else (operation,)
     said = {
-        acl.permission
+        (acl.operation, acl.permission)
         for acl in acls
-        if (acl.resource_type, acl.name, acl.principal) == (resource_type, name, who) and acl.operation in operations
+        if (acl.resource_type, acl.name, acl.principal) == (resource_type, name, who)
     }
-    return ALLOW in said and DENY not in said
+    return any((each, ALLOW) in said for each in operations) and (operation, DENY) not in said

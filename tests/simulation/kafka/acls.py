@@ -22,6 +22,8 @@ READ, WRITE, DESCRIBE = 3, 4, 8
 DENY, ALLOW = 2, 3
 _ANY: Final = 1
 _WHY: Final = "No Authorizer is configured."
+_FAILED: Final = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+"""As of an authorizer that has thrown."""
 
 
 class Acl(NamedTuple):
@@ -47,7 +49,8 @@ def _nothing(acl: Acl) -> bool:
 
 
 class Authorizer:
-    """Of one cluster. `acls`: as the controller has them. `refuses`: those that are not made, as when it fails.
+    """Of one cluster. `acls`: as the controller has them. `refuses`: those that are not made, as when it fails, and
+    `keeps`: those that are not deleted; each entry is asked about for itself.
 
     `on_change`: told of each change, with what there was before.
     """
@@ -55,6 +58,7 @@ class Authorizer:
     def __init__(self, acls: Iterable[Acl] = ()) -> None:
         self.acls = set(acls)
         self.refuses: Callable[[Acl], bool] = _nothing
+        self.keeps: Callable[[Acl], bool] = _nothing
         self.on_change: list[Callable[[frozenset[Acl]], None]] = []
         self._heard: dict[int, frozenset[Acl]] = {}  # broker -> what it has heard of, if not of all
         self._changes = 0
@@ -127,9 +131,8 @@ async def create_acls(broker: Broker, request: Request) -> Any:
     there = [acl for acl in made if acl not in failing]
     authorizer.change(broker.cluster, add=there)
     broker.cluster.trace(f"{request.client_id} makes ACLs: {'; '.join(map(str, there))}")
-    failed = int(ErrorCode.UNKNOWN_SERVER_ERROR)  # as of an authorizer that has thrown
     return CreateAclsResponse(
-        results=[answer(error_code=failed if acl in failing else 0, error_message=None) for acl in made]
+        results=[answer(error_code=_FAILED if acl in failing else 0, error_message=None) for acl in made]
     )
 
 
@@ -144,10 +147,11 @@ async def delete_acls(broker: Broker, request: Request) -> Any:
     results, gone = [], set[Acl]()
     for wanted in request.message.filters:
         fitting = {acl for acl in authorizer.acls if _fits(acl, *_filter(wanted))}
-        gone |= fitting
+        failing = {acl for acl in fitting if authorizer.keeps(acl)}
+        gone |= fitting - failing
         matching = [
             answer.DeleteAclsMatchingAcl(
-                error_code=0,
+                error_code=_FAILED if acl in failing else 0,
                 error_message=None,
                 resource_type=acl.resource_type,
                 resource_name=acl.name,

@@ -14,6 +14,7 @@ def mutations() -> Mapping[str, Mutation]:
     """All of them by name, in the order in which they are run."""
     from tests.simulation.mutations import (  # they import the product
         as_one_faults,
+        carry_faults,
         cut_off_faults,
         gateway_faults,
         ground_faults,
@@ -38,6 +39,7 @@ def mutations() -> Mapping[str, Mutation]:
         right_faults.MUTATIONS,
         transaction_faults.MUTATIONS,
         as_one_faults.MUTATIONS,
+        carry_faults.MUTATIONS,
         cut_off_faults.MUTATIONS,
         rest_faults.MUTATIONS,
         ground_faults.MUTATIONS,

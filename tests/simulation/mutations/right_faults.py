@@ -9,6 +9,7 @@ from typing import Any, Final
 from gateway.access import acl_round
 from gateway.access.acl_round import AclRound, AclScene
 from gateway.access.rules import changes as rules
+from gateway.access.rules.order import Step, allows, denies
 from gateway.access.rules.transform import Topics
 from gateway.kafka.rules.acl import Acl
 from gateway.state.acls.acl_records import AclState
@@ -45,6 +46,23 @@ def stay_narrow(patching: Patching) -> None:
     patching.replace(acl_round, "settled_of", lambda records, link_id: frozenset())
 
 
+def delete_whatever_was_made(patching: Patching) -> None:
+    """An ALLOW is deleted whatever has become of the one that is to take its place."""
+    patching.replace(acl_round, "allows_to_delete", lambda acls, not_made: Step(allows(acls), []))
+
+
+def allow_whatever_is_denied(patching: Patching) -> None:
+    """An ALLOW is made whatever has become of the DENY that is to take some of it away."""
+    patching.replace(acl_round, "allows_to_make", lambda acls, not_made: Step(allows(acls), []))
+
+
+def end_denials_whatever_is_allowed(patching: Patching) -> None:
+    """A DENY is deleted whatever has become of the ALLOW that it keeps from having effect."""
+    patching.replace(acl_round, "denies_to_delete", lambda acls, not_made, not_deleted: Step(denies(acls), []))
+
+
+_REFUSED: Final = life(Operation.CREATE, Operation.CHANGE_ACLS, Operation.PROMOTE, pause_s=18.0)
+_AGAIN: Final = life(Operation.CREATE, Operation.CHANGE_ACLS, Operation.CHANGE_ACLS, pause_s=18.0)
 _CHANGED: Final = life(
     (Operation.CREATE, PLAIN), (Operation.CHANGE_ACLS, PLAIN), (Operation.CHANGE_ACLS, PLAIN), pause_s=2.0
 )
@@ -66,5 +84,29 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         life((Operation.CREATE, PLAIN), (Operation.PROMOTE, PLAIN)),
         runs=2,
         acls=True,
+    ),
+    sought(
+        "hole A6: an ALLOW goes whatever became of its successor",
+        delete_whatever_was_made,
+        _REFUSED,
+        runs=4,
+        acls=True,
+        events=[Event(EventKind.ACLS_REFUSED, 2, "", 0.0, 8.0)],
+    ),
+    sought(
+        "hole A6: an ALLOW is made whatever became of the DENY",
+        allow_whatever_is_denied,
+        _REFUSED,
+        runs=6,
+        acls=True,
+        events=[Event(EventKind.ACLS_REFUSED, 1, "", 0.0, 8.0)],
+    ),
+    sought(
+        "hole A6: a DENY goes whatever became of the ALLOW",
+        end_denials_whatever_is_allowed,
+        _AGAIN,
+        runs=4,
+        acls=True,
+        events=[Event(EventKind.ACLS_REFUSED, 2, "", 0.0, 8.0)],
     ),
 )

@@ -204,14 +204,15 @@ class Acts:
         await self._world.until(committed, "a group has not committed on the source")
         for member in self._world.all_members():
             if member.side == SOURCE:
-                await member.restart(self._world.gateway_bootstrap, TARGET)
+                await member.move(self._world.gateway_bootstrap, TARGET)
 
     async def _do_demote(self, act: Act) -> None:
         for member in self._world.all_members():
-            await member.stop()
+            await member.leave()
         for group in self._world.groups():
             await self._world.operator.demote(group)
         for member in self._world.all_members():
+            await member.stop()
             member.start(self._world.source.bootstrap, SOURCE)
 
     async def _do_rebalance(self, act: Act) -> None:

@@ -21,6 +21,8 @@ _DECIDED_S: Final = 15.0
 """So long before it is made a change may have been decided: gateways are paused for twelve seconds."""
 _REST_S: Final = 120.0
 _LOOK_S: Final = 0.1
+_REFUSED: Final = 0.75
+_BARRED: Final = "barred-"
 
 
 def _on(topic: str, who: str, operation: int, permission: int = ALLOW) -> Acl:
@@ -46,13 +48,19 @@ class Rights:
         self._target.on_change.append(self._target_changed)
 
     def change(self, topics: Sequence[str]) -> str:
-        """Somebody may write on the source, and whoever might before may not any more."""
+        """Somebody may write on the source, and whoever might before may not any more. Somebody else might write, were
+        it not for a DENY: both entries come and go together.
+        """
         self._changes += 1
-        new = {_on(topic, f"writer-{self._changes}", WRITE) for topic in topics if topic in TOPICS}
+        known = [topic for topic in topics if topic in TOPICS]
+        new = {_on(topic, f"writer-{self._changes}", WRITE) for topic in known}
+        barred = f"{_BARRED}{self._changes}"
+        new |= {_on(topic, barred, WRITE, permission) for topic in known for permission in (ALLOW, DENY)}
         old = {
             acl
             for acl in self._source.acls
-            if acl.resource_type == TOPIC and acl.name in topics and (acl.operation, acl.permission) == (WRITE, ALLOW)
+            if acl.resource_type == TOPIC and acl.name in topics and acl.operation == WRITE
+            if acl.permission == ALLOW or acl.principal.startswith(f"User:{_BARRED}")
         }
         self._ever |= new
         self._source.change(self._world.source, add=new, take=old)
@@ -60,14 +68,19 @@ class Rights:
         return f"ACLs of {', '.join(topics)} are changed on the source" if new else ""
 
     def refuse(self, for_s: float) -> str:
-        """The target makes no ACL that says who may write, for a while."""
-        self._target.refuses = lambda acl: acl.operation == WRITE
+        """For a while the target neither makes nor deletes some ACLs that say who may write, entry by entry."""
+        dice = self._world.loop.random("refused ACLs")
+
+        def is_refused(acl: Acl) -> bool:
+            return acl.operation == WRITE and dice.random() < _REFUSED
+
+        self._target.refuses = self._target.keeps = is_refused
         self._world.soon(self._accept(for_s), "ACLs are made again")
-        return f"the target refuses to make ACLs of writers for {for_s:g} s"
+        return f"the target refuses ACLs of writers, most of them, for {for_s:g} s"
 
     async def _accept(self, after_s: float) -> None:
         await asyncio.sleep(after_s)
-        self._target.refuses = lambda acl: False
+        self._target.refuses = self._target.keeps = lambda acl: False
 
     def _target_changed(self, before: frozenset[Acl]) -> None:
         """By what the source had since a change that is made now may have been decided."""

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Final
 
 from tests.simulation.plan.as_one import AS_ONE_FROM, as_one
+from tests.simulation.plan.carried import with_more_carried
 from tests.simulation.plan.further import further
 from tests.simulation.plan.kinds import EventKind, FaultKind, Operation
 from tests.simulation.plan.pairs import STEPS
@@ -99,7 +100,7 @@ def _planned(seed: int) -> RunPlan:
     if AS_ONE_FROM <= seed < RANDOM_FROM:
         return as_one(seed)
     if FURTHER_FROM <= seed < RANDOM_FROM:
-        return on_thin_ground(further(_random(seed), random.Random(f"further/{seed}")))
+        return with_more_carried(on_thin_ground(further(_random(seed), random.Random(f"further/{seed}"))))
     return _random(seed) if seed >= systematic_runs() else systematic(seed)
 
 

@@ -156,7 +156,7 @@ class EventKind(StrEnum):
     ACLS_CHANGED = "acls-changed"
     """Somebody may write on the source, and whoever might before may not any more."""
     ACLS_REFUSED = "acls-refused"
-    """The target refuses to make ACLs that name whoever may write, for a while."""
+    """The target refuses to make and to delete ACLs that name whoever may write, entry by entry, for a while."""
     CONFIGS_CHANGED = "configs-changed"
     """The owner of the operation's first topic changes its configs, where it is written."""
     WRITER_STAYS = "writer-stays"

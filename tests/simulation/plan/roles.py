@@ -25,6 +25,8 @@ EXTRA: Final[Mapping[str, int]] = {WEAK: 1, TABLE: 1, OUT: 1}
 """Topic -> partitions."""
 COMMITTED: Final = "committed"
 PIPE: Final = "pipe"
+OLD_API: Final = "old-api"
+"""The pipeline's library commits its offsets without saying which member it is: drawn by later seeds only."""
 
 ACKS_1: Final = "acks=1"
 ACKS_0: Final = "acks=0"

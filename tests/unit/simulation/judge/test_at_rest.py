@@ -17,7 +17,7 @@ from tests.simulation.judge.log_starts import wrong_log_starts
 from tests.simulation.judge.logs import Pair
 from tests.simulation.judge.rights import lost_or_given
 from tests.simulation.judge.stamps import wrong_stamps
-from tests.simulation.kafka.acls import ALLOW, DENY, LITERAL, TOPIC, WRITE, Acl
+from tests.simulation.kafka.acls import ALLOW, DENY, DESCRIBE, LITERAL, TOPIC, WRITE, Acl
 from tests.simulation.kafka.topics import TOPIC_DEFAULTS
 from tests.simulation.recorder import SOURCE, TARGET
 from tests.support.brokers.two_clusters import One
@@ -178,6 +178,12 @@ def test_a_right_is_lost_when_what_replaces_it_is_refused() -> None:
     (what,) = lost_or_given({narrow}, (), [{acl()}], ())
     assert what == f"User:a has lost operation {WRITE} on t, which the source gives him"
     assert not list(lost_or_given({narrow}, (), [{acl()}, ()], ()))  # the source has taken it, too
+
+
+def test_to_write_brings_describe_along_and_forbidding_it_does_not_take_that() -> None:
+    both = {acl(), acl(permission=DENY)}
+    looks = acl()._replace(operation=DESCRIBE)
+    assert not list(lost_or_given((), {looks, acl(permission=DENY)}, [both], ()))
 
 
 def test_a_right_is_given_when_what_forbids_it_is_refused() -> None:

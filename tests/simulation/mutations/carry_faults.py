@@ -1,0 +1,47 @@
+"""Faults of what comes along with clients: offsets that transactions bring without saying which member sends them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from gateway.proxy.rules.transactional_ids import OWN, TransactionSide
+from gateway.proxy.transactions.group_sides import GroupSides
+from tests.simulation.mutations.lives import Operation, life, sought
+from tests.simulation.mutations.patching import Mutation, Patch, Patching
+from tests.simulation.plan.roles import OLD_API, OUT, PIPE
+
+_OUT: Final = (OUT,)
+
+
+def offsets_to_the_source_that_was_left(patching: Patching) -> None:
+    """A transaction's offsets go to the source on which it took the group in, wherever that reads by now."""
+
+    def require_at(self: Any, group: str, side: TransactionSide) -> None:
+        if side == OWN:
+            shipped(self, group, side)
+
+    shipped = patching.replace(GroupSides, "require_at", require_at)
+
+
+def offsets_to_the_target_that_was_left(patching: Patching) -> None:
+    """Likewise, to the target."""
+
+    def require_at(self: Any, group: str, side: TransactionSide) -> None:
+        if side != OWN:
+            shipped(self, group, side)
+
+    shipped = patching.replace(GroupSides, "require_at", require_at)
+
+
+_GROUP: Final = ((Operation.CREATE, _OUT), Operation.CREATE, Operation.GROUP_PROMOTE, (Operation.PROMOTE, _OUT))
+_HOME: Final = ((Operation.REVERSE, _OUT), Operation.DEMOTE, (Operation.FAILBACK, _OUT))
+
+
+def _sought(name: str, patch: Patch, *operations: Operation | tuple[Operation, tuple[str, ...]]) -> Mutation:
+    return sought(f"hole A5: {name}", patch, life(*operations, pause_s=2.0), runs=8, cast=(PIPE, OLD_API))
+
+
+MUTATIONS: Final[tuple[Mutation, ...]] = (
+    _sought("offsets go to the source behind a promote", offsets_to_the_source_that_was_left, *_GROUP),
+    _sought("offsets go to the target behind a demote", offsets_to_the_target_that_was_left, *_GROUP, *_HOME),
+)
