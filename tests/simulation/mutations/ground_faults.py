@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from gateway.state.store import StateStore
+from gateway.state.recovery import FollowedState
 from tests.simulation.mutations.lives import Event, EventKind, Fault, FaultKind, Operation, life, sought
 from tests.simulation.mutations.patching import Patching
 
@@ -17,7 +17,7 @@ def _write_nothing_again(patching: Patching) -> None:
     async def forget(self: Any) -> None:
         self._lost = {}
 
-    patching.replace(StateStore, "_write_lost", forget)
+    patching.replace(FollowedState, "_write_lost", forget)
 
 
 MUTATIONS: Final = (
