@@ -36,7 +36,8 @@ class Api(Section):
     which clients call this address, besides the address itself. `public_metrics`: /metrics without a token.
     `max_body_bytes`: of a request, 1 KiB to 64 MiB. `request_timeout_s`: for a request to arrive whole, and
     for an answer to be taken, up to 10 min.
-    `max_connections`: at a time. `connections_per_address`: of one IPv4 address or IPv6 /64. `audit_file`: where the
+    `max_connections`: at a time. `connections_per_address`: of one IPv4 address or IPv6 /64; `connections_per_second`:
+    new ones of it. `audit_file`: where the
     audit trail is kept; '': standard output. `audit_topic`: a topic of the target that has it as well.
     """
 
@@ -52,6 +53,7 @@ class Api(Section):
     request_timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
     max_connections: Annotated[int, Field(ge=1)] = 256
     connections_per_address: Annotated[int, Field(ge=1)] = 64
+    connections_per_second: Annotated[int, Field(ge=1)] = 100
     audit_file: str = ""
     audit_topic: Annotated[str, Field(pattern=r"^([a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248})?$")] = ""
 

@@ -4,7 +4,8 @@ https://html.spec.whatwg.org/multipage/server-sent-events.html. A listener that 
 no changes any more, and everything anew once it does; so nothing piles up. A look may not cost clients anything: the
 next one comes after `_SHARE` times as long as it took, and the more bytes a change has, the later.
 
-A stream ends after `STREAM_S`, and the page asks again: a token that is known no more ends with it.
+A stream ends after `STREAM_S`, and the page asks again: a token that is known no more ends with it. Nobody has all
+places: a caller has `LISTENERS_OF_ONE`; of an admin, who always gets one, the oldest stream ends when there are more.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import structlog
 from gateway.console.rules.sections import Snapshot, changes
 
 LISTENERS: Final = 32
+LISTENERS_OF_ONE: Final = 4
 STREAM_S: Final = 600.0
 EVERY_S: Final = 1.0
 _SHARE: Final = 20.0  # of the event loop's time a look takes a twentieth at most
@@ -37,12 +39,16 @@ class TooManyListeners(Exception):
     """As many listen as may."""
 
 
-class _Listener:
-    def __init__(self) -> None:
+class Listener:
+    """One place of the feed, from `Feed.enter` to `Feed.leave`. `caller`: who has it."""
+
+    def __init__(self, caller: str) -> None:
+        self.caller = caller
         self.told: asyncio.Queue[bytes | None] = asyncio.Queue(_QUEUED)
         self.behind = True  # it is told everything next
 
     def offer(self, change: bytes, whole: Callable[[], bytes]) -> None:
+        """A change, or all when it is behind; nothing while it does not take what it was told."""
         if self.behind and self.told.empty():
             self.told.put_nowait(whole())
             self.behind = False
@@ -53,6 +59,7 @@ class _Listener:
                 self.behind = True
 
     def end(self) -> None:
+        """Its stream ends with what it has been told."""
         if self.told.full():
             self.told.get_nowait()
         self.told.put_nowait(None)
@@ -68,7 +75,7 @@ class Feed:
     def __init__(self, look: Callable[[], Awaitable[Snapshot]], clock: Callable[[], float]) -> None:
         self._look = look
         self._clock = clock
-        self._listeners: set[_Listener] = set()
+        self._listeners: dict[Listener, None] = {}  # in the order of their coming
         self._last: Snapshot = {}
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -78,16 +85,27 @@ class Feed:
         """How many there are."""
         return len(self._listeners)
 
-    def require_room(self) -> None:
-        """Raises TooManyListeners."""
-        if len(self._listeners) >= LISTENERS:
+    def enter(self, caller: str, *, is_admin: bool = False) -> Listener:
+        """A place, which is the caller's until it is left. Raises TooManyListeners."""
+        own = [each for each in self._listeners if each.caller == caller]
+        if is_admin:
+            for oldest in own[: max(0, len(own) + 1 - LISTENERS_OF_ONE)]:
+                oldest.end()
+                self.leave(oldest)
+        elif len(own) >= LISTENERS_OF_ONE:
+            raise TooManyListeners(f"{caller} has {LISTENERS_OF_ONE} consoles at this gateway already: close one")
+        elif len(self._listeners) >= LISTENERS:
             raise TooManyListeners(f"{LISTENERS} consoles listen to this gateway already: close one, or use another")
+        listener = Listener(caller)
+        self._listeners[listener] = None
+        return listener
 
-    async def listen(self, hello: Mapping[str, Any]) -> AsyncIterator[bytes]:
+    def leave(self, listener: Listener) -> None:
+        """The place is free; one that was left already may be."""
+        self._listeners.pop(listener, None)
+
+    async def listen(self, listener: Listener, hello: Mapping[str, Any]) -> AsyncIterator[bytes]:
         """The stream: `hello`, then `all`, then `change` after `change`; `trouble` when nothing can be told."""
-        self.require_room()
-        listener = _Listener()
-        self._listeners.add(listener)
         ends = self._clock() + STREAM_S
         try:
             if self._closed:
@@ -105,7 +123,7 @@ class Feed:
                     return
                 yield told
         finally:
-            self._listeners.discard(listener)
+            self.leave(listener)
 
     async def close(self) -> None:
         """End all streams."""

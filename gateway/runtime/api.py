@@ -1,7 +1,8 @@
 """REST: the HTTP server of one gateway, and the sockets it is reached by.
 
-What uvicorn lacks is here: a limit of connections, a time for a request to arrive whole (whoever sends a byte a second
-holds a connection for `request_timeout_s`, not for ever), client certificates, and Unix sockets that are their owner's.
+What uvicorn lacks is here: places for connections (`api/access/places.py`), a time for a request to arrive whole
+(whoever sends a byte a second holds a connection for `request_timeout_s`, not for ever), client certificates, and
+Unix sockets that are their owner's.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import ssl
 import stat
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +25,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gateway.api.access.credentials import Peer, subject_of
-from gateway.api.access.guard import PEER, Guard, GuardPolicy
+from gateway.api.access.guard import PEER, PROVE, Guard, GuardPolicy
+from gateway.api.access.places import NewConnections, Place, Places
+from gateway.api.access.roles import Caller, Role
 from gateway.api.leader_forwarding import LeaderForwarding
 from gateway.config.api import Api
 from gateway.proxy.rules.admission import address_of
@@ -136,14 +140,18 @@ class _Server(uvicorn.Server):
         self.ending = asyncio.Event()
         self._settings = settings
         self._tls = tls
+        self._places = Places(settings.max_connections, settings.connections_per_address)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """uvicorn's own gives a TLS handshake a minute, and its certificate is for good."""
         await self.lifespan.startup()
         loop, settings = asyncio.get_running_loop(), self._settings
 
-        def connection() -> _Connection:
-            return _Connection(self.config, self.server_state, {}, loop, settings)
+        arrivals = NewConnections(settings.connections_per_second, loop.time)
+
+        def connection(*, is_counted: bool = False) -> _Connection:
+            admits = None if is_counted else arrivals.take
+            return _Connection(self.config, self.server_state, {}, loop, settings, self._places, admits)
 
         self.servers = []
         for listening in sockets or ():
@@ -156,7 +164,8 @@ class _Server(uvicorn.Server):
                 server = TlsAcceptor(
                     listening,
                     loop,
-                    connection,
+                    partial(connection, is_counted=True),
+                    admits=arrivals.take,
                     tls=self._tls,
                     handshake_s=settings.request_timeout_s,
                     most=settings.max_connections,
@@ -188,29 +197,36 @@ class _Connection(H11Protocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         settings: Api | None = None,
+        places: Places | None = None,
+        admits: Callable[[str], bool] | None = None,
     ) -> None:
+        """`admits`: whether one more of an address may come now; None: that was asked before TLS."""
         super().__init__(config, server_state, app_state, _loop)
         self._settings = settings or Api()
+        self._places = places or Places(self._settings.max_connections, self._settings.connections_per_address)
+        self._admits = admits
+        self._place: Place | None = None
         self._arriving: asyncio.TimerHandle | None = None
         self._leaving: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """asyncio."""
         super().connection_made(transport)
-        if len(self.connections) > self._settings.max_connections or self._has_too_many():
+        address = "" if self.client is None else address_of(self.client[0])
+        if self._admits is None or self._admits(address):
+            self._place = self._places.enter(address, transport.abort, self._is_busy)
+        if self._place is None:
             transport.abort()
             return
-        self.app_state = {PEER: _peer(transport, self.client, self._settings)}
+        self.app_state = {PEER: _peer(transport, self.client, self._settings), PROVE: self._prove}
         self._expect()
 
-    def _has_too_many(self) -> bool:
-        """Its address must not keep all others out. A Unix socket has none."""
-        if self.client is None:
-            return False
-        address = address_of(self.client[0])
-        others = (each.client for each in self.connections if isinstance(each, _Connection))
-        of_one = sum(client is not None and address_of(client[0]) == address for client in others)
-        return of_one > self._settings.connections_per_address
+    def _is_busy(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _prove(self, caller: Caller) -> bool:
+        place = self._place
+        return place is not None and self._places.prove(place, caller.name, is_admin=caller.role is Role.ADMIN)
 
     def data_received(self, data: bytes) -> None:
         """asyncio."""
@@ -226,6 +242,8 @@ class _Connection(H11Protocol):
         """asyncio."""
         self._arrived()
         self._taken()
+        if self._place is not None:
+            self._places.leave(self._place)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:

@@ -24,9 +24,10 @@ class TlsAcceptor:
     """Accepts on a listening socket until closed.
 
     Args:
+        admits: whether one more connection of an address may come now.
         tls: the context of now.
         handshake_s: for a handshake; then the connection is closed.
-        most: handshakes at a time; one more is closed at once. most_of_one: the same of one address.
+        most: handshakes at a time; for one more the oldest is closed. most_of_one: the same of one address.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class TlsAcceptor:
         loop: asyncio.AbstractEventLoop,
         connection: Callable[[], asyncio.Protocol],
         *,
+        admits: Callable[[str], bool],
         tls: Callable[[], ssl.SSLContext],
         handshake_s: float,
         most: int,
@@ -42,6 +44,7 @@ class TlsAcceptor:
     ) -> None:
         self._loop = loop
         self._connection = connection
+        self._admits = admits
         self._tls = tls
         self._handshake_s = handshake_s
         self._most, self._most_of_one = most, most_of_one
@@ -61,10 +64,14 @@ class TlsAcceptor:
 
     def _accepted(self, sock: socket.socket) -> None:
         address = address_of(peer_host(sock))
-        of_one = sum(each == address for each in self._handshakes.values())
-        if len(self._handshakes) >= self._most or of_one >= self._most_of_one:
+        if not self._admits(address):
             sock.close()
             return
+        of_one = [work for work, each in self._handshakes.items() if each == address]
+        full = of_one if len(of_one) >= self._most_of_one else list(self._handshakes)
+        if len(of_one) >= self._most_of_one or len(full) >= self._most:
+            full[0].cancel()  # who stands in one for longest: the others may come to its end
+            self._handshakes.pop(full[0])
         work = self._loop.create_task(self._secure(sock), name="TLS of REST")
         self._handshakes[work] = address
 

@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 
 from gateway.api.access.audit import AuditTrail
 from gateway.api.access.credentials import BadCredentials, Credentials, Peer
-from gateway.api.access.roles import CALLER, NOBODY, Caller, refusal
+from gateway.api.access.roles import CALLER, NOBODY, Caller, Role, refusal
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -30,6 +30,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PEER: Final = "peer"
 """Key of an ASGI scope's `state`: the `Peer`, from the connection."""
+
+PROVE: Final = "prove"
+"""Key of an ASGI scope's `state`: told who asks on the connection, and answers whether it may have the connection."""
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "localhost."})
 _CONTENT_POLICY: Final = (
@@ -92,6 +95,7 @@ class Guard:
                 _require_host(headers, scope, self._policy.hosts)
             _require_origin(headers, scope)
             caller = self._authenticated(headers, peer)
+            _require_place(scope, caller)
             _require_path(scope["raw_path"], caller)
             self._require_role(caller, scope)
             _require_json(headers, caller)
@@ -186,6 +190,13 @@ def _require_origin(headers: Mapping[bytes, list[bytes]], scope: Scope) -> None:
         navigates = headers.get(b"sec-fetch-mode") == [b"navigate"] and scope["method"] == "GET"
         if said not in (b"same-origin", b"none") and not navigates:
             raise _Refused(403, "requests of pages of another site are refused (Sec-Fetch-Site)")
+
+
+def _require_place(scope: Scope, caller: Caller) -> None:
+    """Who proves nothing has no connection for keeps (`places.py`), and needs none."""
+    prove: Callable[[Caller], bool] | None = scope.get("state", {}).get(PROVE)
+    if caller.role is not Role.ANYONE and prove is not None and not prove(caller):
+        raise _Refused(503, "too many connections have been proved to be of callers like this one: close some", caller)
 
 
 def _require_path(raw: bytes, caller: Caller) -> None:

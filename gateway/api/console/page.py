@@ -6,13 +6,16 @@ role viewer. `/console/caller` tells whoever asks which role it has been proved 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from gateway.api.access.roles import CALLER, NOBODY, Caller
-from gateway.console.feed import Feed, TooManyListeners
+from gateway.api.access.roles import CALLER, NOBODY, Caller, Role
+from gateway.console.feed import Feed, Listener, TooManyListeners
 from gateway.console.files import PAGE, page_files
 from gateway.control_plane import StatusView
 from gateway.errors import NotFound
@@ -34,19 +37,33 @@ def router(feed: Feed, view: Callable[[], StatusView]) -> APIRouter:
 
     @routes.get("/console/feed")
     async def listen(request: Request) -> Response:
+        caller: Caller = request.scope.get(CALLER, NOBODY)
         try:
-            feed.require_room()
+            place = feed.enter(caller.name, is_admin=caller.role is Role.ADMIN)
         except TooManyListeners as exc:
             return JSONResponse({"error_code": 503, "message": str(exc)}, 503)
-        caller: Caller = request.scope.get(CALLER, NOBODY)
         hello = {"name": caller.name, "role": str(caller.role), "gateway": view().gateway, "version": VERSION}
-        return StreamingResponse(feed.listen(hello), media_type="text/event-stream")
+        return _Stream(feed, place, hello)
 
     @routes.get("/console/{file}")
     async def part(file: str) -> Response:
         return _file(file)
 
     return routes
+
+
+class _Stream(StreamingResponse):
+    """The place was taken before the first byte, so nothing is refused behind a 200; it is left however this ends."""
+
+    def __init__(self, feed: Feed, place: Listener, hello: Mapping[str, Any]) -> None:
+        super().__init__(feed.listen(place, hello), media_type="text/event-stream")
+        self._left = partial(feed.leave, place)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._left()
 
 
 def _file(name: str) -> Response:

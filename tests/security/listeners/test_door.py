@@ -210,20 +210,73 @@ async def test_a_connection_that_is_used_lives_on(tmp_path: Path) -> None:
         writer.close()
 
 
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    async with asyncio.timeout(10):
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        return True
+
+
+async def health(api: SecuredApi) -> int:
+    """Asked on a connection of its own, without a token."""
+    return (await api.raw(request(api, "GET", "/health", Authorization="")))[0]
+
+
 @pytest.mark.parametrize("limit", ["max_connections", "connections_per_address"])
 async def test_connections_are_counted(tmp_path: Path, limit: str) -> None:
-    """In all, and of one address: whoever has one keeps nobody else out."""
+    """In all, and of one address. The oldest that has proved nothing gives its place up (finding 14)."""
     async with secured_api(tmp_path, **cast("Any", {limit: 3})) as api:
         pairs = [await asyncio.open_connection("127.0.0.1", api.settings.port) for _ in range(3)]
-        for reader, writer in pairs:
-            writer.write(request(api, "GET", "/health"))
+        for (reader, writer), path in zip(pairs, ("/v3/links", "/health", "/v3/links"), strict=True):
+            writer.write(request(api, "GET", path, Authorization="" if path == "/health" else f"Bearer {api.token}"))
             assert (await read_answer(reader))[0] == 200
-        reader, writer = await asyncio.open_connection("127.0.0.1", api.settings.port)
-        async with asyncio.timeout(10):
-            with contextlib.suppress(ConnectionError):
-                assert await reader.read() == b""
-        for _, each in [*pairs, (reader, writer)]:
+        assert await health(api) == 200
+        assert await is_closed(pairs[1][0])
+        for reader, writer in (pairs[0], pairs[2]):
+            writer.write(request(api, "GET", "/v3/links"))
+            assert (await read_answer(reader))[0] == 200
+        for _, each in pairs:
             each.close()
+
+
+async def test_silent_strangers_keep_no_probe_out(tmp_path: Path) -> None:
+    """Finding 14: 64 silent connections of one address, and a liveness probe from there failed."""
+    async with secured_api(tmp_path, connections_per_second=1_000) as api:
+        silent = [await asyncio.open_connection("127.0.0.1", api.settings.port) for _ in range(64)]
+        await wait_until_async(lambda: api.connections == 64, what="all are there")
+        for _ in range(3):
+            assert await health(api) == 200
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_no_caller_has_all_places(tmp_path: Path) -> None:
+    """Finding 14. An admin still gets one, and so does a probe."""
+    viewer = tmp_path / "viewer.token"
+    viewer.write_text("a-token-of-the-viewer", encoding="ascii")
+    viewer.chmod(0o600)
+    principals = [{"name": "vera", "role": "viewer", "token_file": viewer}]
+    async with secured_api(tmp_path, principals=principals, max_connections=16) as api:
+        told = []
+        pairs = [await asyncio.open_connection("127.0.0.1", api.settings.port) for _ in range(6)]
+        for reader, writer in pairs:
+            writer.write(request(api, "GET", "/v3/links", Authorization="Bearer a-token-of-the-viewer"))
+            told.append((await read_answer(reader))[0])
+        assert told == [200] * 4 + [503] * 2
+        async with api.client() as client:
+            assert (await client.get("/v3/links")).status_code == 200
+        assert await health(api) == 200
+        for _, writer in pairs:
+            writer.close()
+
+
+async def test_new_connections_of_an_address_have_a_rate(tmp_path: Path) -> None:
+    """Finding 9: each costs an accept, a handshake, and perhaps a line of the log."""
+    async with secured_api(tmp_path, connections_per_second=1) as api:
+        assert [await health(api) for _ in range(2)] == [200, 200]
+        reader, writer = await asyncio.open_connection("127.0.0.1", api.settings.port)
+        assert await is_closed(reader)
+        writer.close()
 
 
 async def test_every_answer_has_the_headers_that_keep_browsers_apart(api: SecuredApi) -> None:

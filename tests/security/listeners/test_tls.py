@@ -165,10 +165,13 @@ async def test_a_handshake_has_a_time(tmp_path: Path, files: dict[str, Path]) ->
 
 @pytest.mark.parametrize("limit", ["max_connections", "connections_per_address"])
 async def test_handshakes_count(tmp_path: Path, files: dict[str, Path], limit: str) -> None:
-    """Who stands in one is nobody yet, and has a connection all the same."""
+    """Who stands in one is nobody yet, has a connection all the same, and gives it up for who comes."""
     async with secured_api(tmp_path, tls=tls(files), **cast("Any", {limit: 1})) as api:
-        _, silent = await asyncio.open_connection("127.0.0.1", api.settings.port)
-        assert await closed_without_a_word(api)
+        reader, silent = await asyncio.open_connection("127.0.0.1", api.settings.port)
+        async with api.client(verify=trusting(files)) as client:
+            assert (await client.get("/v3/links")).status_code == 200
+        async with asyncio.timeout(10):
+            assert await reader.read() == b""
         silent.close()
 
 

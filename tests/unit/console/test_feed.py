@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.console import feed as feed_module
-from gateway.console.feed import LISTENERS, STREAM_S, Feed, TooManyListeners, Trouble
+from gateway.console.feed import LISTENERS, LISTENERS_OF_ONE, STREAM_S, Feed, TooManyListeners, Trouble
 from tests.support.waiting import wait_until_async
 
 
@@ -30,6 +30,9 @@ class Scene:
         self.trouble = ""
         self.now = 0.0
         self.feed = Feed(self.look, lambda: self.now)
+
+    def listen(self, hello: dict[str, str]) -> AsyncIterator[bytes]:
+        return self.feed.listen(self.feed.enter(f"caller {self.feed.listeners}"), hello)
 
     async def look(self) -> Any:
         await asyncio.sleep(0)  # noqa: TID251 - others have their turn
@@ -59,7 +62,7 @@ async def ended(stream: AsyncIterator[bytes]) -> None:
 
 
 async def test_hello_then_all_then_what_changed(scene: Scene) -> None:
-    stream = scene.feed.listen({"role": "viewer"})
+    stream = scene.listen({"role": "viewer"})
     assert await told(stream) == ("hello", {"role": "viewer"})
     assert await told(stream) == ("all", {"lock": {"": {"n": 0, "same": 1}}})
     scene.number = 7
@@ -69,7 +72,7 @@ async def test_hello_then_all_then_what_changed(scene: Scene) -> None:
 
 
 async def test_a_look_is_for_all_and_nobody_looks_without_listeners(scene: Scene) -> None:
-    streams = [scene.feed.listen({}) for _ in range(3)]
+    streams = [scene.listen({}) for _ in range(3)]
     for stream in streams:
         assert (await told(stream))[0] == "hello"
     for stream in streams:
@@ -79,14 +82,14 @@ async def test_a_look_is_for_all_and_nobody_looks_without_listeners(scene: Scene
     assert scene.feed.listeners == 0
     await wait_until_async(lambda: scene.feed._task is not None and scene.feed._task.done(), 10)
     seen = scene.looks
-    again = scene.feed.listen({})
+    again = scene.listen({})
     assert (await told(again))[0] == "hello"
     assert (await told(again))[0] == "all"
     assert scene.looks > seen
 
 
 async def test_who_does_not_read_is_told_everything_later_and_holds_no_more_than_that(scene: Scene) -> None:
-    slow, quick = scene.feed.listen({}), scene.feed.listen({})
+    slow, quick = scene.listen({}), scene.listen({})
     for stream in (slow, quick):
         await told(stream)
         assert (await told(stream))[0] == "all"
@@ -102,7 +105,7 @@ async def test_who_does_not_read_is_told_everything_later_and_holds_no_more_than
 
 async def test_trouble_is_said_and_goes(scene: Scene) -> None:
     scene.trouble = "no gateway leads"
-    stream = scene.feed.listen({})
+    stream = scene.listen({})
     await told(stream)
     assert await told(stream) == ("trouble", {"message": "no gateway leads"})
     scene.trouble = ""
@@ -112,22 +115,41 @@ async def test_trouble_is_said_and_goes(scene: Scene) -> None:
 
 
 async def test_a_stream_ends_so_that_its_token_is_looked_at_again(scene: Scene) -> None:
-    stream = scene.feed.listen({})
+    stream = scene.listen({})
     await told(stream)
     scene.now = STREAM_S + 1
     await ended(stream)
 
 
 async def test_only_so_many_listen(scene: Scene) -> None:
-    streams = [scene.feed.listen({}) for _ in range(LISTENERS)]
-    for stream in streams:
-        await told(stream)
+    for _ in range(LISTENERS):
+        scene.listen({})
     with pytest.raises(TooManyListeners, match="32 consoles"):
-        scene.feed.require_room()
+        scene.listen({})
+    scene.feed.enter("root", is_admin=True)
+
+
+async def test_one_caller_leaves_room_for_others(scene: Scene) -> None:
+    """Finding 14: one viewer's token had all places, and the admin's console none."""
+    places = [scene.feed.enter("viewer") for _ in range(LISTENERS_OF_ONE)]
+    with pytest.raises(TooManyListeners, match="viewer has 4 consoles at this gateway already"):
+        scene.feed.enter("viewer")
+    scene.feed.enter("another")
+    scene.feed.leave(places[0])
+    scene.feed.enter("viewer")
+
+
+async def test_an_admin_gets_a_place_for_its_oldest_one(scene: Scene) -> None:
+    oldest = scene.feed.listen(scene.feed.enter("root", is_admin=True), {})
+    await told(oldest)
+    for _ in range(LISTENERS_OF_ONE):
+        scene.feed.enter("root", is_admin=True)
+    assert scene.feed.listeners == LISTENERS_OF_ONE
+    await ended(oldest)
 
 
 async def test_close_ends_the_streams(scene: Scene) -> None:
-    stream = scene.feed.listen({})
+    stream = scene.listen({})
     await told(stream)
     await scene.feed.close()
     await ended(stream)

@@ -46,7 +46,7 @@ async def api(tmp_path: Path) -> AsyncIterator[SecuredApi]:
 async def test_a_feed_while_nobody_leads_says_so(api: SecuredApi) -> None:
     api.forwarding.follow()
     api.leader = ""
-    stream = api.feed.listen({})
+    stream = api.feed.listen(api.feed.enter("viewer"), {})
     await anext(stream)
     assert b"event: trouble" in (said := await anext(stream))
     assert b"no gateway leads the fleet now" in said
@@ -55,7 +55,7 @@ async def test_a_feed_while_nobody_leads_says_so(api: SecuredApi) -> None:
 
 async def test_a_feed_has_what_the_leader_knows_and_what_happened(api: SecuredApi) -> None:
     await api.plane.with_mirror("orders", 1)
-    stream = api.feed.listen({})
+    stream = api.feed.listen(api.feed.enter("viewer"), {})
     await anext(stream)
     said = await anext(stream)
     assert said.startswith(b"event: all")

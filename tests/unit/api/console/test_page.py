@@ -11,6 +11,7 @@ from gateway.console.feed import LISTENERS
 from gateway.console.files import page_files
 from gateway.migration.rules.file_text import TEXT_BYTES
 from tests.support.control.secured_api import SecuredApi, secured_api
+from tests.support.waiting import wait_until_async
 
 
 @pytest.fixture
@@ -60,14 +61,24 @@ async def test_who_asks_is_told_first(api: SecuredApi) -> None:
         assert '"role":"admin"' in await anext(lines)
 
 
-async def test_one_listener_too_many_is_refused_in_one_line(api: SecuredApi) -> None:
-    streams = [api.feed.listen({}) for _ in range(LISTENERS)]
-    for stream in streams:
-        await anext(stream)
-    async with api.client() as client:
-        answer = await client.get("/console/feed")
-    assert answer.status_code == 503
-    assert "32 consoles listen" in answer.json()["message"]
+async def test_one_listener_too_many_is_refused_in_one_line(tmp_path: Path) -> None:
+    """And an admin's console is not (finding 14)."""
+    viewer = tmp_path / "viewer.token"
+    viewer.write_text("a-token-of-the-viewer", encoding="ascii")
+    viewer.chmod(0o600)
+    principals = [{"name": "vera", "role": "viewer", "token_file": viewer}]
+    async with secured_api(tmp_path, principals=principals) as api:
+        places = [api.feed.enter(f"viewer {number}") for number in range(LISTENERS)]
+        async with api.client("a-token-of-the-viewer") as client:
+            answer = await client.get("/console/feed")
+            assert answer.status_code == 503
+            assert "32 consoles listen" in answer.json()["message"]
+            api.feed.leave(places.pop())
+            async with client.stream("GET", "/console/feed") as stream:
+                assert stream.status_code == 200
+        async with api.client() as client, client.stream("GET", "/console/feed") as stream:
+            assert stream.status_code == 200
+        await wait_until_async(lambda: api.feed.listeners == len(places), what="who has left has no place any more")
 
 
 async def test_a_snapshot_by_hand(api: SecuredApi) -> None:
