@@ -227,6 +227,7 @@ class Cluster:
         cap: int | None = None,
         timeout_s: float | None = None,
         lane: Lane = CONTROL_LANE,
+        avoid: Collection[int] = (),
     ) -> Any:
         """Send a message and return the decoded response.
 
@@ -235,6 +236,7 @@ class Cluster:
                 request must be one that may be carried out twice.
             cap: highest version to use.
             lane: the connection to use, where `node_id` says whose.
+            avoid: who is asked only when no other one can be.
 
         Raises:
             ClusterUnavailable: no answer within the deadline; outcome unknown if it was sent.
@@ -243,7 +245,7 @@ class Cluster:
         deadline = asyncio.get_running_loop().time() + self._deadline_s(timeout_s)
         if node_id is not None:
             return await self._request_once(message, node_id, cap, deadline, lane)
-        failed: set[int] = set()
+        failed = set(avoid)
         while True:
             node = await self._any_node(failed, deadline)
             try:
@@ -264,9 +266,9 @@ class Cluster:
         """
         return await self._coordinators.find(group, self._deadline_s(timeout_s))
 
-    def invalidate_coordinator(self, group: str) -> None:
-        """The group has moved: ask again next time."""
-        self._coordinators.forget(group)
+    def invalidate_coordinator(self, group: str, node_id: int | None = None) -> None:
+        """The group has moved: ask again next time. `node_id`: from there, unless that is known already."""
+        self._coordinators.forget(group, node_id=node_id)
 
     async def transaction_coordinator(self, transactional_id: str, timeout_s: float | None = None) -> int:
         """The node that coordinates a transactional id; kept until `invalidate_transaction_coordinator`.

@@ -1,9 +1,14 @@
-"""Which broker coordinates which group, or which transactional id."""
+"""Which broker coordinates which group, or which transactional id.
+
+A broker that has lost its cluster, and not its clients, goes on to say that it coordinates what others do by now: it
+answers from memory, and can write nothing down. So one that turned out to be wrong is not asked who is right, as long
+as there are others.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection, Container
 from typing import Any, Protocol
 
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
@@ -18,9 +23,9 @@ _MAX_KEPT = 10_000
 
 
 class Request(Protocol):
-    """`Cluster.request`: any broker answers it."""
+    """`Cluster.request`: any broker answers it, if possible none of those to `avoid`."""
 
-    async def __call__(self, message: Any, *, timeout_s: float) -> Any:
+    async def __call__(self, message: Any, *, timeout_s: float, avoid: Collection[int]) -> Any:
         """The decoded response. Raises ClusterUnavailable."""
 
 
@@ -38,10 +43,18 @@ class Coordinators:
         self._brokers = brokers
         self._backoff = backoff
         self._known: dict[tuple[int, str], int] = {}
+        self._wrong: dict[tuple[int, str], int] = {}  # who was it last, and is not, as somebody found out
 
-    def forget(self, name: str, kind: int = GROUP) -> None:
-        """The group or transactional id has moved."""
+    def forget(self, name: str, kind: int = GROUP, node_id: int | None = None) -> None:
+        """The group or transactional id has moved. `node_id`: from there; who found that out may be late."""
+        wrong = self._known.get((kind, name))
+        if node_id is not None and wrong != node_id:
+            return
         self._known.pop((kind, name), None)
+        if wrong is not None:
+            if len(self._wrong) >= _MAX_KEPT:
+                self._wrong.clear()
+            self._wrong[kind, name] = wrong
 
     async def find(self, name: str, timeout_s: float, kind: int = GROUP) -> int:
         """The coordinator. Raises as `Cluster.coordinator` says."""
@@ -76,6 +89,7 @@ class Coordinators:
     async def _ask(self, name: str, kind: int, timeout_s: float) -> tuple[int, str | None, int]:
         """(error code, message, node id). From version 4 on the answer is a list."""
         request = FindCoordinatorRequest(key=name, key_type=kind, coordinator_keys=[name])
-        response = await self._request(request, timeout_s=timeout_s)
+        wrong = self._wrong.get((kind, name))
+        response = await self._request(request, timeout_s=timeout_s, avoid=() if wrong is None else (wrong,))
         found = response.coordinators[0] if response.coordinators else response
         return found.error_code, found.error_message, found.node_id

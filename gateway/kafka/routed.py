@@ -17,11 +17,14 @@ Result = TypeVar("Result")
 Parser: TypeAlias = Callable[[Any], Iterable[tuple[TopicPartition, int, Result]]]
 
 _LEAST_TRY_S = 0.05  # with less left another try would only hide why the one before failed
-_COORDINATOR_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_COORDINATOR_MOVED = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT,  # it could not write: it may have lost its cluster, and coordinate from memory alone
+)
 _COORDINATOR_BUSY = (
     *_COORDINATOR_MOVED,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.UNSTABLE_OFFSET_COMMIT,
 )
 
@@ -180,6 +183,7 @@ async def on_coordinator(
     backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
     while True:
         remaining_s = max(0.001, deadline - loop.time())
+        node: int | None = None
         try:
             node = await cluster.coordinator(group, timeout_s=remaining_s)
             try_s = min(max(0.001, deadline - loop.time()), max(1.0, total_s / 3))
@@ -193,7 +197,7 @@ async def on_coordinator(
             failure = ClusterUnavailable(f"group {group}: {error_name(found[0])}")
             moved = any(code in _COORDINATOR_MOVED for code in found)
         if moved:
-            cluster.invalidate_coordinator(group)
+            cluster.invalidate_coordinator(group, node)
         wait_s = backoff.next()
         if loop.time() + wait_s + _LEAST_TRY_S >= deadline:
             raise failure

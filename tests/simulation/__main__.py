@@ -1,7 +1,7 @@
 """`python -m tests.simulation`: one seed told as a story, or many seeds counted. Exit code 0: passed, 1: not.
 
 python -m tests.simulation --seed 7            the story of one seed, run twice, and whether both were the same
-python -m tests.simulation --seeds 2000        seeds 0 to 1999 (systematic pairs first), a line for each that fails
+python -m tests.simulation --seeds 2000        so many (systematic pairs first), a line for each that fails
 python -m tests.simulation --seconds 60        as many as that takes, on all cores
 python -m tests.simulation --shrink --seed 7   the smallest plan that still fails, as JSON
 python -m tests.simulation --plan FILE         such a plan again
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--seed", type=int, help="tell one seed as a story")
     parser.add_argument("--seeds", type=int, help="run so many seeds")
-    parser.add_argument("--first", type=int, default=0, help="the first of --seeds (100000 and on: random faults)")
+    parser.add_argument("--first", type=int, help="--seeds from this one on (100000 and on: random faults)")
     parser.add_argument("--seconds", type=float, help="begin no more seeds after so long")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--shrink", action="store_true", help="make the failing --seed small")
@@ -136,11 +136,12 @@ def _many(args: argparse.Namespace) -> int:
 
 def _results(args: argparse.Namespace, began: float) -> Iterator[dict[str, Any]]:
     """Of every seed, in the order in which they end. A process that dies is a result, too."""
+    from tests.simulation.plan.chosen import chosen
     from tests.simulation.runs import run_seeds
 
     count = args.seeds if args.seeds is not None else 1_000_000
     until = None if args.seconds is None else began + args.seconds
-    seeds = range(args.first, args.first + count)
+    seeds = chosen(count) if args.first is None else range(args.first, args.first + count)
     fork = multiprocessing.get_context("fork")
     told: multiprocessing.Queue[dict[str, Any] | None] = fork.Queue()
     workers = [

@@ -20,7 +20,7 @@ from gateway.fleet.rules.leases import WriteLease
 from gateway.fleet.rules.membership import Gateway
 from protocol.errors import ErrorCode, error_name
 
-_FORGOTTEN = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID})
+_FORGOTTEN = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID})
 _AGAIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS})
 FINAL: Final = frozenset(
     {
@@ -165,6 +165,10 @@ class FleetGroupState:
     def _failed(self, code: int, what: str) -> None:
         if code in _FORGOTTEN:
             self._forgotten()
+        elif code == ErrorCode.ILLEGAL_GENERATION:
+            # Of a generation that is over, or in no log: its coordinator may be gone with it. The member is known, and
+            # waited for: as a new one it would hold all others up until the session of its old name ends.
+            self._forgotten(self.member_id)
         elif code in _AGAIN:
             self.phase = MembershipPhase.JOIN
         elif code in FINAL:
@@ -184,11 +188,12 @@ class FleetGroupState:
             # A generation whose record could not be written is none any more: the coordinator begins another one.
             self.phase = MembershipPhase.JOIN
 
-    def _forgotten(self) -> None:
-        """The group does not count this member among its own: what it mirrored is another's by now.
+    def _forgotten(self, member_id: str = "") -> None:
+        """The group does not count this member among its own: what it mirrored is another's by now. `member_id`: by
+        which it is known all the same.
 
         The lease runs on: whoever pauses writes waits for its end, so nobody's writes need to stop for a new
         coordinator.
         """
-        self.phase, self.member_id, self.generation = MembershipPhase.JOIN, "", -1
+        self.phase, self.member_id, self.generation = MembershipPhase.JOIN, member_id, -1
         self.leads, self.members, self.assignment = False, {}, None

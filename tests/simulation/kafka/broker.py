@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.apis import ApiKey, api_name
@@ -22,6 +24,7 @@ from protocol.wire import Buffer
 
 if TYPE_CHECKING:
     from tests.simulation.kafka.cluster import ClusterModel
+    from tests.simulation.kafka.groups.group_offsets import GroupOffsets
     from tests.simulation.kafka.logs.fetch_session import FetchSessions
     from tests.simulation.kafka.topics import Topic
 
@@ -38,9 +41,18 @@ _ALONE: Final = frozenset(
         ApiKey.FETCH,
         ApiKey.LIST_OFFSETS,
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.JOIN_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
     }
 )
-"""What a broker answers that is cut off. What it would ask others for waits until it has them back."""
+"""What a broker answers that is cut off: groups it coordinates from memory. What it would ask others for waits until it
+has them back."""
 
 
 class CloseConnection(Exception):
@@ -49,10 +61,12 @@ class CloseConnection(Exception):
 
 @dataclass(slots=True)
 class Session:
-    """What a broker knows of one connection."""
+    """What a broker knows of one connection, and what it does to it."""
 
     peer: str = "client"
     client_software: tuple[str, str] = ("", "")
+    muted_s: float = 0.0
+    """For how long the broker reads nothing behind its next answer (KIP-219)."""
 
 
 @dataclass(slots=True)
@@ -76,6 +90,8 @@ class Request:
 
 
 Handler = Callable[["Broker", Request], Awaitable[Any]]
+Between = Callable[[Handler, "Broker", Request], Awaitable[Any]]
+"""Stands between a request and its handler: answers itself, or asks the handler, sooner or later."""
 HANDLERS: dict[int, Handler] = {}
 
 
@@ -120,6 +136,8 @@ class Broker:
     server: Any = None
     lacks: set[str] = field(default_factory=set)
     heard: Mapping[str, Topic] | None = None
+    offsets: GroupOffsets | None = None  # of groups, as it knows them while it is cut off
+    late_configs: bool = False  # it hears of no change of topics' configs
     _back: asyncio.Future[None] | None = None  # while it is cut off
     _fenced: frozenset[int] = frozenset()
 
@@ -153,12 +171,22 @@ class Broker:
         self._back = self.cluster.loop.create_future()
         self._fenced = frozenset(self.cluster.fenced)
         self.heard = dict(self.cluster.topics)
+        self.offsets = self.cluster.groups.offsets.copy()
 
     def heal(self) -> None:
         """It hears of the others again."""
-        back, self._back, self.heard = self._back, None, None
+        back, self._back, self.heard, self.offsets = self._back, None, None, None
         if back is not None and not back.done():
             back.set_result(None)
+
+    async def hears_again(self, within_s: float) -> bool:
+        """Wait until it is cut off no more. False: not within that time."""
+        if self._back is None:
+            return True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await asyncio.shield(self._back)
+        return self._back is None
 
     def topics(self) -> Mapping[str, Topic]:
         """Those of which its Metadata answers know, by name."""
@@ -190,6 +218,8 @@ class Broker:
         request = Request(key, version, header.correlation_id, header.client_id, body, session)
         if self._back is not None and key not in _ALONE:
             await asyncio.shield(self._back)
+        for between in self.cluster.between:
+            handler = partial(between, handler)
         try:
             answer = await handler(self, request)
         except ProtocolError as exc:
@@ -272,3 +302,6 @@ class _Connection(asyncio.Protocol):
                 continue
             if answer is not None and not self._gone:
                 self._transport.write(len(answer).to_bytes(_SIZE_BYTES, "big") + answer)
+            if self._session.muted_s:
+                muted_s, self._session.muted_s = self._session.muted_s, 0.0
+                await asyncio.sleep(muted_s)

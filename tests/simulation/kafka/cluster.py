@@ -18,7 +18,7 @@ from uuid import UUID
 
 from tests.simulation.kafka.acls import Authorizer
 from tests.simulation.kafka.api_ranges import served
-from tests.simulation.kafka.broker import PORT, Broker
+from tests.simulation.kafka.broker import PORT, Between, Broker
 from tests.simulation.kafka.controller import Controller
 from tests.simulation.kafka.groups.groups import GroupCoordinators
 from tests.simulation.kafka.judged import ModelRecord, records_of
@@ -91,6 +91,7 @@ class ClusterModel:
         self.topics_by_id: dict[UUID, Topic] = {}
         self.on_trace: Callable[[str], None] | None = None
         self.on_leader: list[Callable[[Partition, int, int], None]] = []  # (partition, broker that heard, new leader)
+        self.between: list[Between] = []  # requests and their handlers, the last one first
         self.on_append: list[Callable[[Partition, Batch], None]] = []
         self.on_lost: list[Callable[[Partition, list[Batch], int], None]] = []
         """(partition, what the leader before had and the new one has not, what the former knew to be replicated)."""
@@ -250,7 +251,8 @@ class ClusterModel:
     def cut_broker_off(self, broker_id: int) -> None:
         """It loses the controller and all other brokers, and not its clients.
 
-        Fenced when its session times out, it goes on to say that it leads what it did, and where its own log ends.
+        Fenced when its session times out, it goes on to say that it leads what it did, and where its own log ends; and
+        to coordinate its groups from memory, for which it can write nothing.
         """
         self.controller.cut_off(self.brokers[broker_id])
 

@@ -286,10 +286,18 @@ class Controller:
             self._cluster.controller_later(self._cluster.metadata_delay_s, self._tell_configs, topic, broker)
 
     def _tell_configs(self, topic: Topic, broker: Broker) -> None:
-        if broker.alive and (broker.paused or broker.cut_off):
+        if broker.alive and (broker.paused or broker.cut_off or broker.late_configs):
             broker.inbox.append(lambda: self._tell_configs(topic, broker))
         else:
             topic.heard(broker.id)
+
+    def tell_configs(self, broker: Broker) -> None:
+        """A broker that has heard of no change of configs (`late_configs`) hears of all."""
+        broker.late_configs = False
+        if broker.connected:
+            heard, broker.inbox = broker.inbox, []
+            for call in heard:
+                call()
 
     def _delay(self) -> float:
         return self._cluster.metadata_delay_s * (0.2 + self._cluster.rng.random())

@@ -72,6 +72,8 @@ class Shard(Generic[State]):
     @property
     def write_error(self) -> ErrorCode:
         """Why the coordinator cannot write into its log, or NONE."""
+        if self.broker.cut_off:  # what it appends nobody else has
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not self.is_current:
             return ErrorCode.NOT_COORDINATOR
         if len(self.partition.state.isr) < self.partition.topic.settings.min_insync_replicas:

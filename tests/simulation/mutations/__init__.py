@@ -15,6 +15,7 @@ def mutations() -> Mapping[str, Mutation]:
     from tests.simulation.mutations import (  # they import the product
         as_one_faults,
         carry_faults,
+        cluster_faults,
         cut_off_faults,
         gateway_faults,
         ground_faults,
@@ -44,6 +45,7 @@ def mutations() -> Mapping[str, Mutation]:
         rest_faults.MUTATIONS,
         ground_faults.MUTATIONS,
         owner_faults.MUTATIONS,
+        cluster_faults.MUTATIONS,
     )
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):

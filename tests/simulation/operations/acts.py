@@ -166,7 +166,15 @@ class Acts:
         )
 
     async def _do_reverse_given_up(self, act: Act) -> None:
-        await self._world.operator.reverse_in_vain(act.topics[0], lambda: self._world.trouble.was_taken(act, "abort"))
+        """What is written past the gateways goes to a leader that hears of its cluster: else it may be gone before
+        anybody reads it."""
+        topic = act.topics[0]
+
+        async def is_led() -> bool:
+            return self._world.source.partition(topic, 0).leader is not None
+
+        await self._world.until(is_led, f"nobody leads {topic} on the source")
+        await self._world.operator.reverse_in_vain(topic, lambda: self._world.trouble.was_taken(act, "abort"))
 
     async def _do_restore_given_up(self, act: Act) -> None:
         topic, judge = act.topics[0], self._world.judge

@@ -32,8 +32,9 @@ class Ending:
         topics, newcomer = self._world.topics(), self._newcomer()
         await self._world.settled()
         self._world.loop.network.heal()
-        for broker in self._world.source.brokers:
-            self._world.source.rejoin_broker(broker)
+        for cluster in (self._world.source, self._world.target):
+            for broker in cluster.brokers:
+                cluster.rejoin_broker(broker)
         if newcomer is not None:
             serving = (gateway for gateway in self._world.gateways if gateway.serves)
             newcomer.go_round({gateway.name: gateway.bootstrap for gateway in serving})

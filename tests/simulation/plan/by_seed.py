@@ -27,6 +27,7 @@ from tests.simulation.plan.roles import widened
 from tests.simulation.plan.run_plan import Act, Event, Fault, RunPlan
 from tests.simulation.plan.thin_ground import on_thin_ground
 from tests.simulation.plan.topics import GROUP, NEWCOMER, PLAIN, SET
+from tests.simulation.plan.unsteady_clusters import on_unsteady_clusters
 from tests.simulation.plan.wider import FURTHER_FROM
 
 RANDOM_FROM: Final = 100_000
@@ -100,7 +101,8 @@ def _planned(seed: int) -> RunPlan:
     if AS_ONE_FROM <= seed < RANDOM_FROM:
         return as_one(seed)
     if FURTHER_FROM <= seed < RANDOM_FROM:
-        return with_more_carried(on_thin_ground(further(_random(seed), random.Random(f"further/{seed}"))))
+        further_on = further(_random(seed), random.Random(f"further/{seed}"))
+        return on_unsteady_clusters(with_more_carried(on_thin_ground(further_on)))
     return _random(seed) if seed >= systematic_runs() else systematic(seed)
 
 

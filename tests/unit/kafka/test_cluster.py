@@ -151,6 +151,45 @@ async def test_a_broker_that_is_cut_off_is_not_believed_for_ever(zombie: FakeClu
     assert sum(broker.open_connections for broker in zombie.brokers.values()) <= 2
 
 
+async def test_a_coordinator_that_is_cut_off_is_not_asked_who_it_is(zombie: FakeCluster, client: OpenCluster) -> None:
+    old = FakeCluster()
+    old.brokers, old.coordinators = zombie.brokers, {"g": 1}
+    zombie.brokers[1].handlers[ApiKey.FIND_COORDINATOR] = old._coordinator
+    zombie.coordinators = {"g": 3}
+    cluster = await client(at_first(zombie))
+    await cluster.connection(1, CONTROL_LANE, 5.0)  # whoever is connected is asked first
+    assert await cluster.coordinator("g") == 1
+
+    cluster.invalidate_coordinator("g")
+    assert await cluster.coordinator("g") == 3
+
+
+async def test_who_finds_out_late_that_a_coordinator_is_gone_has_nobody_asked_again(
+    three: FakeCluster, client: OpenCluster
+) -> None:
+    cluster = await client(three.bootstrap)
+    three.coordinators = {"g": 2}
+    assert await cluster.coordinator("g") == 2
+    three.coordinators = {"g": 3}
+    cluster.invalidate_coordinator("g", 2)
+    assert await cluster.coordinator("g") == 3
+
+    three.coordinators = {"g": 1}
+    cluster.invalidate_coordinator("g", 2)
+    assert await cluster.coordinator("g") == 3
+    cluster.invalidate_coordinator("g", 3)
+    assert await cluster.coordinator("g") == 1
+
+
+async def test_the_one_broker_that_there_is_is_asked_again(zombie: FakeCluster, client: OpenCluster) -> None:
+    cluster = await client(at_first(zombie))
+    for node_id in (2, 3):
+        await zombie.brokers[node_id].stop()
+    for _ in range(3):
+        assert await cluster.coordinator("g", timeout_s=3.0) == 1
+        cluster.invalidate_coordinator("g")
+
+
 async def test_the_periodic_refresh_goes_from_broker_to_broker(zombie: FakeCluster, client: OpenCluster) -> None:
     cluster = await client(at_first(zombie), metadata_max_age_ms="50")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -20,10 +20,15 @@ from tests.simulation.kafka.groups.classic_group import Joined, OnSynced, Synced
 from tests.simulation.kafka.groups.group_rules import JoinRequest
 from tests.simulation.kafka.groups.groups import Groups
 
+if TYPE_CHECKING:
+    from tests.simulation.kafka.logs.partition import Partition
+
 _KINDS = {0: "group", 1: "transaction"}
 _NO_MEMBER_ID = 4
 _SKIPS = 9
 _LISTS = 4
+WRITES_S: Final = 5.0
+"""For so long a coordinator waits until all replicas in sync have what it writes (offsets.commit.timeout.ms)."""
 
 Answer = TypeVar("Answer")
 
@@ -52,11 +57,16 @@ def _coordinator(broker: Broker, key_type: int, key: str) -> Any:
     answer = FindCoordinatorResponse.Coordinator
     kind = _KINDS.get(key_type)
     cluster = broker.cluster
-    leader = -1 if kind is None else cluster.coordinator(kind, key).leader_id
-    if leader in cluster.brokers and leader not in cluster.fenced:
+    leader = -1 if kind is None else _leader(broker, cluster.coordinator(kind, key))
+    if leader in cluster.brokers and leader not in broker.fenced:
         return answer(key=key, node_id=leader, host=cluster.brokers[leader].host, port=PORT, error_code=0)
     error = ErrorCode.INVALID_REQUEST if kind is None else ErrorCode.COORDINATOR_NOT_AVAILABLE
     return answer(key=key, node_id=-1, host="", port=-1, error_code=int(error), error_message=error.name)
+
+
+def _leader(broker: Broker, partition: Partition) -> int:
+    """Who has lost the cluster tells what it heard last."""
+    return partition.seen_by(broker.id).leader if broker.cut_off else partition.leader_id
 
 
 def status(broker: Broker, group: str, *, may_be_empty: bool = False) -> Groups | ErrorCode:
@@ -132,6 +142,8 @@ async def sync_group(broker: Broker, request: Request) -> Any:
     if isinstance(groups, ErrorCode):
         loading = groups == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return _synced(Synced(error=ErrorCode.REBALANCE_IN_PROGRESS if loading else groups))
+    if message.assignments:
+        await broker.hears_again(WRITES_S)
     rules = groups.get(message.group_id)
     if rules is None:
         return _synced(Synced(error=ErrorCode.UNKNOWN_MEMBER_ID))

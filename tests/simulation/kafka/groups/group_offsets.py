@@ -31,6 +31,14 @@ class GroupOffsets:
     pending: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = field(default_factory=dict)
     _order: int = 0
 
+    def copy(self) -> GroupOffsets:
+        """As they are now."""
+        pending = {
+            producer: {group: dict(table) for group, table in by_group.items()}
+            for producer, by_group in self.pending.items()
+        }
+        return GroupOffsets({group: dict(table) for group, table in self.committed.items()}, pending, self._order)
+
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Offsets of an OffsetCommit."""
         self._order += 1

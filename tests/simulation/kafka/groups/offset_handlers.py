@@ -13,10 +13,10 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse, TxnOffsetCommitResponse
 from tests.simulation.kafka.broker import Broker, Request, handles
-from tests.simulation.kafka.groups.group_handlers import status
-from tests.simulation.kafka.groups.group_offsets import CommittedOffset, TopicPartition
+from tests.simulation.kafka.groups.group_handlers import WRITES_S, status
+from tests.simulation.kafka.groups.group_offsets import CommittedOffset, GroupOffsets, TopicPartition
 from tests.simulation.kafka.groups.group_rules import GroupRules
-from tests.simulation.kafka.groups.groups import GroupCoordinators, Groups
+from tests.simulation.kafka.groups.groups import Groups
 
 _BY_ID = 10
 _NEW_NOT_FOUND = 9
@@ -65,6 +65,9 @@ async def offset_commit(broker: Broker, request: Request) -> Any:
     error = 0
     if offsets or any(code == ErrorCode.OFFSET_METADATA_TOO_LARGE for code in errors.values()):
         error = _commit(broker, request, offsets)
+        if broker.cut_off and error == ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            is_back = await broker.hears_again(WRITES_S)
+            error = _commit(broker, request, offsets) if is_back else ErrorCode.REQUEST_TIMED_OUT
     answer = OffsetCommitResponse.OffsetCommitResponseTopic
     part = answer.OffsetCommitResponsePartition
     return OffsetCommitResponse(
@@ -209,7 +212,7 @@ def _fetch(
         return int(groups), []
     if wanted is None:
         by_topic: dict[str, list[int]] = {}
-        for name, index in sorted(owner.offsets.of(group)):
+        for name, index in sorted((broker.offsets or owner.offsets).of(group)):
             by_topic.setdefault(name, []).append(index)
         ids = broker.cluster.topics
         names = [(name, ids[name].id if by_id else None, indexes) for name, indexes in by_topic.items()]
@@ -221,20 +224,21 @@ def _fetch(
     kind = getattr(classes, "OffsetFetchResponseTopics", None) or classes.OffsetFetchResponseTopic
     topics = []
     for name, topic_id, indexes in names:
-        partitions = [_fetched(owner, group, (name, index), stable, kind, by_id) for index in indexes]
+        known = broker.offsets or owner.offsets
+        partitions = [_fetched(known, group, (name, index), stable, kind, by_id) for index in indexes]
         topics.append(kind(name=name, partitions=partitions))
         if by_id:
             topics[-1].topic_id = topic_id
     return 0, topics
 
 
-def _fetched(owner: GroupCoordinators, group: str, key: TopicPartition, stable: bool, kind: Any, by_id: bool) -> Any:
+def _fetched(known: GroupOffsets, group: str, key: TopicPartition, stable: bool, kind: Any, by_id: bool) -> Any:
     part = getattr(kind, "OffsetFetchResponsePartitions", None) or kind.OffsetFetchResponsePartition
-    found = owner.offsets.of(group).get(key)
+    found = known.of(group).get(key)
     error = 0
     if by_id and not key[0]:
         error = int(ErrorCode.UNKNOWN_TOPIC_ID)
-    elif stable and owner.offsets.is_unstable(group, key):
+    elif stable and known.is_unstable(group, key):
         found, error = None, int(ErrorCode.UNSTABLE_OFFSET_COMMIT)
     return part(
         partition_index=key[1],

@@ -64,7 +64,19 @@ def test_a_renewal_that_is_answered_behind_the_end_renews_nothing() -> None:
     assert not state.lease.valid(105.0)
 
 
-@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
+def test_a_member_of_a_generation_that_is_in_no_log_joins_as_the_member_that_it_is() -> None:
+    """The next coordinator knows it by the generation before, and waits for it: as a new one it would be waited for in
+    vain until its session ends, and all others with it."""
+    state = stable()
+    state.synced(ErrorCode.ILLEGAL_GENERATION, b"")
+    assert (state.phase, state.member_id, state.generation) == (MembershipPhase.JOIN, "m1", -1)
+    assert (state.assignment, state.leads) == (None, False)
+    state.joined(ErrorCode.UNKNOWN_MEMBER_ID, "", -1, "", {})
+    assert (state.phase, state.member_id) == (MembershipPhase.JOIN, "")
+    assert state.lease.valid(101.0)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID])
 def test_a_member_that_the_group_has_forgotten_joins_as_a_new_one_and_its_lease_runs_on(code: ErrorCode) -> None:
     state = stable()
     state.heartbeat(code)

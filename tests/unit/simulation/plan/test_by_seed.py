@@ -25,6 +25,17 @@ from tests.simulation.plan import (
     systematic_runs,
 )
 
+UNSTEADY = (
+    EventKind.COORDINATOR_REFUSES,
+    EventKind.COORDINATOR_FAILS_OVER,
+    EventKind.COORDINATOR_CUT_OFF,
+    EventKind.COORDINATOR_KEEPS_ONE,
+    EventKind.FOLLOWER_LEFT_OUT,
+    EventKind.CONTROLLER_SLOW,
+    EventKind.BROKER_ANSWERS_LATE,
+    EventKind.CONFIGS_HEARD_LATE,
+    EventKind.QUOTA_MUTES,
+)
 MENDING = Operation.SPOIL, Operation.REPAIR
 
 
@@ -96,6 +107,8 @@ def test_later_seeds_have_more_in_them():
     assert {EventKind.COMMITTED_ELSEWHERE, EventKind.STATE_UNHEARD, EventKind.COPY_REPLACED} <= happened
     assert {EventKind.END_HELD, EventKind.END_ON_ITS_WAY, EventKind.END_PASSED_ON, EventKind.IDENTITY_LATE} <= happened
     assert EventKind.STATE_LOST in happened
+    assert set(UNSTEADY) <= {event.kind for run in runs[3::4] for event in run.events}
+    assert not set(UNSTEADY) & {event.kind for at, run in enumerate(runs) if at % 4 != 3 for event in run.events}
 
 
 def test_repairs_and_further_links_go_through_every_pair():
@@ -177,5 +190,6 @@ def test_every_event_of_the_random_runs_is_drawn():
         EventKind.ACLS_CHANGED,
         EventKind.CONFIGS_CHANGED,
         EventKind.STATE_LOST,
+        *UNSTEADY,
     }  # of the runs from FURTHER_FROM on
     assert drawn == set(EventKind) - never
