@@ -23,18 +23,27 @@ class TopicPromoter(Protocol):
         groups: Sequence[str] = (),
         force: bool = False,
         then_reverse: ThenReverse = ThenReverse.NO,
+        keep_late: bool = False,
     ) -> Sequence[MirrorRecord]:
         """Promote the topics as one set and return their records, now STOPPED.
 
         `groups`: mirror groups that change sides with them. `then_reverse`: kept in the records, for whoever leads
-        then.
+        then. `keep_late`: of a failback, what somebody wrote to the source beside the gateway goes home in its place.
 
         States were validated by the caller; they may have changed since. Returns or raises only when the
         promote has ended: on an exception (its message is for the operator) no topic is paused and all are in the
         state before, with the reason in `error_message`.
         """
 
-    async def check(self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False) -> None:
+    async def check(
+        self,
+        link: str,
+        topics: Sequence[str],
+        *,
+        groups: Sequence[str] = (),
+        force: bool = False,
+        keep_late: bool = False,
+    ) -> None:
         """Raises what `promote` would refuse before it begins; changes nothing."""
 
     def waiting_for(self, link: str, topic: str) -> str:
@@ -46,8 +55,10 @@ class TopicPromoter(Protocol):
     def late_writes_known(self, link: str, topic: str) -> bool:
         """Whether `records_after_cutover` tells what is there: the source was looked at since this process leads."""
 
-    async def require_no_late_writes(self, link: str, topics: Sequence[str]) -> None:
+    async def require_no_late_writes(self, link: str, topics: Sequence[str], *, keep: bool = False) -> None:
         """Of those that are mirrored back: the logs are asked whether somebody else wrote to the source.
+
+        `keep`: what can be kept where it is refuses nothing.
 
         Raises:
             NotFound: no such link or topic. Conflict: somebody did, with how many records, where, and the ways out.

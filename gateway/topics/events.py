@@ -240,7 +240,7 @@ class EngineEvents:
         self._keep_to(mirror)
         failure = self._failed.get(key)
         if failure is not None and allows(MirrorOperation.FAIL, mirror.state):
-            message = f"{_BACK}: {failure[1]}" if mirror.is_reverse else failure[1]
+            message = f"{_BACK}: {failure[1]}{_ways_out(mirror, failure[0])}" if mirror.is_reverse else failure[1]
             await self._records.change(*key, MirrorOperation.FAIL, error=failure[0], error_message=message)
             # Not awaited: the other mirrors' news must not wait until its last appends are answered.
             self._background.spawn(self._measure.stop(mirror), f"stop failed mirror {mirror.mirror_topic}")
@@ -288,3 +288,14 @@ def with_lost(mirror: MirrorRecord, reports: Sequence[tuple[int, int, int]]) -> 
             continue
         lost[partition] = lost[partition].and_also(first, following)
     return replace(mirror, lost=tuple(lost))
+
+
+def _ways_out(mirror: MirrorRecord, error: MirrorError) -> str:
+    """Of a mirror back that cannot go on: as a rule somebody has written to the source beside the gateway."""
+    if error is not MirrorError.TARGET_DIVERGED:
+        return ""
+    return (
+        f"; somebody has written to topic {mirror.source_topic} on the source beside the gateway, as it seems: "
+        f"`lockgate mirror undo {mirror.mirror_topic} --link {mirror.link} --dry-run` says how many records, where, "
+        "and what can be done. Clients write to the target, and go on"
+    )

@@ -262,11 +262,12 @@ class Mirrors:
         force: bool = False,
         direction: MirrorDirection | None = None,
         then_reverse: ThenReverse = ThenReverse.NO,
+        keep_late: bool = False,
     ) -> Sequence[MirrorView]:
         """Start to promote the topics as one set, all or none; it goes on after this returns.
 
         `groups`: mirror groups that change sides with them. `direction`: which way they must go now, if the caller says
-        so. `then_reverse`: kept with the first step of it.
+        so. `then_reverse`: kept with the first step of it. `keep_late`: see `TopicPromoter.promote`.
 
         Returns once the promote was refused (raises), has ended, or all topics are PENDING_STOPPED. How it ends
         is in the mirrors' state: STOPPED, or back in the state before with `promote_error`.
@@ -283,7 +284,8 @@ class Mirrors:
             _require_direction(self._records.mirror(link, name), direction)
         self._promoting.update((link, name) for name in names)
         run = asyncio.create_task(
-            self._run_promote(link, names, groups, force, then_reverse), name=f"promote {link} {','.join(names)}"
+            self._run_promote(link, names, groups, force, then_reverse, keep_late),
+            name=f"promote {link} {','.join(names)}",
         )
         self._background.keep(run)
         begun = asyncio.create_task(self._begun(link, names))
@@ -407,12 +409,20 @@ class Mirrors:
             self._store.unsubscribe(changed.set)
 
     async def _run_promote(
-        self, link: str, topics: Sequence[str], groups: Sequence[str], force: bool, then_reverse: ThenReverse
+        self,
+        link: str,
+        topics: Sequence[str],
+        groups: Sequence[str],
+        force: bool,
+        then_reverse: ThenReverse,
+        keep_late: bool,
     ) -> None:
         for topic in topics:
             self._promote_errors.pop((link, topic), None)
         try:
-            await self._promoter.promote(link, topics, groups=groups, force=force, then_reverse=then_reverse)
+            await self._promoter.promote(
+                link, topics, groups=groups, force=force, then_reverse=then_reverse, keep_late=keep_late
+            )
         except Exception as exc:
             for topic in topics:
                 self._promote_errors[link, topic] = str(exc) or type(exc).__name__

@@ -227,6 +227,25 @@ async def test_an_undo_says_until_when_and_what_is_at_risk(api: SecuredApi, brow
     await expect(page.get_by_role("button", name="Undo…")).to_have_count(0)
 
 
+async def test_late_writes_are_told_and_kept_if_somebody_says_so(api: SecuredApi, browser: Browser) -> None:
+    await kept(api)
+    api.plane.promoters.late_writes = "4 records were written to the source (4 in partition 1 from offset 9 on)"
+    api.plane.promoters.after_cutover = {1: 4}
+    seen = await entered(browser, api)
+    await go(seen, "topic/l/orders", "Partitions")
+    await seen.page.get_by_role("button", name="Undo…").click()
+    dialog = seen.page.get_by_role("dialog")
+    await expect(dialog.get_by_text("4 in partition 1 from offset 9 on")).to_be_visible()
+    await expect(dialog.get_by_role("button", name="Undo…")).to_be_disabled()
+    await dialog.get_by_label("Keep 4 records that came to the source beside the gateway").check()
+    await expect(dialog.get_by_text("Records that came to the source beside the gateway, and stay")).to_be_visible()
+    await expect(dialog.locator(".cli code")).to_have_text("lockgate mirror undo orders --link l --keep-late-writes")
+    await dialog.get_by_label("Type orders to go on").fill("orders")
+    await dialog.get_by_role("button", name="Undo…").click()
+    await expect(dialog).to_have_count(0)
+    assert api.plane.promoters.kept_late
+
+
 async def test_a_mirror_back_is_begun_by_hand(api: SecuredApi, browser: Browser) -> None:
     record = api.plane.store.mirrors["l", "orders"]
     await api.plane.by_hand(changed(record, state=MirrorState.STOPPED, stopped_at=(100,) * 3, readable=True))

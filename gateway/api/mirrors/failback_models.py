@@ -20,9 +20,14 @@ class MirrorNames(Body):
 
 
 class UndoNames(MirrorNames):
-    """`group_names`: mirror groups, by their names on the target, that change sides with the topics."""
+    """`group_names`: mirror groups, by their names on the target, that change sides with the topics.
+
+    `keep_late_writes`: records that somebody wrote to the source beside the gateway stay where they are, and come to
+    the target behind the cutover; refused where that is not possible.
+    """
 
     group_names: list[str] = Field(default_factory=list)
+    keep_late_writes: bool = False
 
 
 class ReverseMirrors(MirrorNames):

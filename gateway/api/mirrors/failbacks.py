@@ -91,7 +91,11 @@ def batch_router(plane: Plane) -> APIRouter:
     )
     async def undo_all(link: str, body: UndoNames, validate_only: ValidateOnly = False) -> MirrorList:
         found = await plane().undos.undo(
-            link, body.mirror_topic_names, groups=body.group_names, validate_only=validate_only
+            link,
+            body.mirror_topic_names,
+            groups=body.group_names,
+            keep_late=body.keep_late_writes,
+            validate_only=validate_only,
         )
         return MirrorList(data=[MirrorData.of(view) for view in found])
 

@@ -109,6 +109,10 @@ def undo(
     groups: Annotated[
         str, typer.Option("--groups", help="Groups that change sides with the topics, with commas between.")
     ] = "",
+    keep_late_writes: Annotated[
+        bool,
+        typer.Option("--keep-late-writes", help="What was written to the source beside the gateway stays there."),
+    ] = False,
     wait: Wait = True,
     dry_run: DryRun = False,
     output: Format = Output.TABLE,
@@ -118,11 +122,15 @@ def undo(
 
     It is possible while they are mirrored back: `mirror describe` says until when, and how many records are at risk.
     With --groups the groups change sides under the same write pause, so that no transaction has two sides.
+    It is refused while the source has records that were written there beside the gateway; the refusal says how many,
+    where, and what can be done. With --keep-late-writes they stay where they are and come to the target behind the
+    cutover, where that is possible.
     """
     api, names = Api(url), list(dict.fromkeys(topics))
     path = f"{mirror_path(link)}:undo"
+    asked: dict[str, Any] = {"groups": names_in(groups), "keep_late_writes": keep_late_writes}
     if dry_run:
-        plan = _post(api, f"{path}?validate_only=true", names)
+        plan = _post(api, f"{path}?validate_only=true", names, **asked)
         if output is not Output.TABLE:
             dump({"data": plan}, output)
             return
@@ -131,7 +139,7 @@ def undo(
                 f"would undo the promote of {mirror['mirror_topic_name']}: {undo_told(mirror['undo']) or 'no end'}"
             )
         return
-    done = _post(api, path, names, groups=names_in(groups))
+    done = _post(api, path, names, **asked)
     if wait:
         done = until_done(api, mirror_path(link), names, "going home")
     home = [m for m in done if not wait or (m["mirror_direction"] == "FORWARD" and m["mirror_status"] != "FAILED")]
@@ -204,8 +212,17 @@ def _losses(plan: Any) -> list[str]:
     return lines
 
 
-def _post(api: Api, path: str, names: list[str], *, force: bool = False, groups: Sequence[str] = ()) -> list[Any]:
+def _post(
+    api: Api,
+    path: str,
+    names: list[str],
+    *,
+    force: bool = False,
+    groups: Sequence[str] = (),
+    keep_late_writes: bool = False,
+) -> list[Any]:
     more = ({"force": True} if force else {}) | ({"group_names": list(groups)} if groups else {})
+    more |= {"keep_late_writes": True} if keep_late_writes else {}
     try:
         found: list[Any] = api.post(path, {"mirror_topic_names": names} | more)["data"]
     except Refused as exc:

@@ -47,7 +47,7 @@ const sum = (values) => Object.values(values).reduce((total, each) => total + Ma
 export function linkActions(store, link) {
   if (!link) return [];
   const topics = Object.values(store.rows("topics")).filter((one) => one.link === link.link);
-  const home = topics.filter(canGoHome).map((one) => one.topic);
+  const home = topics.filter(canGoHome);
   const path = `/v3/links/${name(link.link)}`;
   const paused = link.state === "PAUSED";
   const verb = paused ? "resume" : "pause";
@@ -62,7 +62,7 @@ export function linkActions(store, link) {
       },
       run: async () => { await ask("POST", `${path}:${verb}`); return `Link ${link.link}: ${verb}d.`; } },
     ...(forward.length ? promoteActions(link.link, forward.map((one) => one.topic), groupsOf(store, link.link, false), "all") : []),
-    ...(home.length ? [undoTopics(link.link, home, groupsOf(store, link.link, true), "all")] : []),
+    ...(home.length ? [undoTopics(link.link, home.map((one) => one.topic), groupsOf(store, link.link, true), home.reduce((sum, one) => sum + one.after_cutover, 0), "all")] : []),
   ];
 }
 
@@ -145,7 +145,7 @@ export function topicActions(store, row) {
   if (row.state === "ACTIVE") found.push(simple("pause", "Pause", `Nothing is copied until it is resumed: it falls behind by what is written to the ${row.direction === "REVERSE" ? "target" : "source"}. Clients go on.`));
   if (row.state === "ACTIVE" && row.direction === "FORWARD") found.push(...promoteActions(link, [topic], groupsOf(store, link, false)));
   if (row.state === "ACTIVE" && row.direction === "REVERSE") found.push(failback(row));
-  if (canGoHome(row)) found.push(undoTopics(link, [topic], groupsOf(store, link, true)));
+  if (canGoHome(row)) found.push(undoTopics(link, [topic], groupsOf(store, link, true), row.after_cutover));
   if (row.state === "STOPPED") found.push(reverse(row, one));
   if (["ACTIVE", "SOURCE_UNAVAILABLE", "LINK_FAILED", "PAUSED", "FAILED"].includes(row.state) && row.direction === "FORWARD") found.push(failover(row, one));
   if (row.state === "FAILED") found.push(repair(row, one));

@@ -33,22 +33,24 @@ const facts = (ends, records, topics, groups) => [
 ];
 const HOME = "Writes pause until the mirror back has drained, for some tens of milliseconds, and go to the source again from then on.";
 
-// `groups`: those that read on the target, of which some may have to change sides with the topics.
-export function undoTopics(link, topics, groups, word = "") {
+// `groups`: those that read on the target, of which some may have to change sides with the topics. `late`: records that
+// were written to the source beside the gateway.
+export function undoTopics(link, topics, groups, late, word = "") {
   const what = topics.length === 1 ? topics[0] : `${topics.length} topics`;
   return { id: "undo", label: word ? `Undo ${word}…` : "Undo…", title: `Undo the promote of ${what}`, role: "operator", danger: true, name: topics.length === 1 ? topics[0] : link,
-    options: groups.length ? [{ key: "groups", type: "names", names: groups, label: "Groups that move with the topics" }] : [],
-    cli: ({ groups: along = [] }) => line("mirror", "undo", ...topics, "--link", link, ...(along.length ? ["--groups", along.join(",")] : [])),
-    plan: async ({ groups: along = [] }) => {
-      const body = { mirror_topic_names: topics, group_names: along };
+    options: [...(groups.length ? [{ key: "groups", type: "names", names: groups, label: "Groups that move with the topics" }] : []),
+      ...(late ? [{ key: "keep", label: `Keep ${many(late, "record")} that came to the source beside the gateway: they stay where they are` }] : [])],
+    cli: ({ groups: along = [], keep }) => line("mirror", "undo", ...topics, "--link", link, ...(along.length ? ["--groups", along.join(",")] : []), ...(keep ? ["--keep-late-writes"] : [])),
+    plan: async ({ groups: along = [], keep }) => {
+      const body = { mirror_topic_names: topics, group_names: along, keep_late_writes: Boolean(keep) };
       const found = (await ask("POST", mirrorsPath(link, "undo", true), body)).data.map((one) => one.undo);
-      const { blockers } = await ask("POST", mirrorsPath(link, "promote", true), body);
       const kept = found.filter((one) => one && one.until_time_ms);
-      return { blockers, facts: facts(kept.map((one) => one.until_time_ms), found.map((one) => (one ? one.records_at_risk : null)), topics.length, along.length),
+      return { facts: [...facts(kept.map((one) => one.until_time_ms), found.map((one) => (one ? one.records_at_risk : null)), topics.length, along.length),
+        ...(late ? [["Records that came to the source beside the gateway, and stay", count(late)]] : [])],
         lines: [HOME, "Clients go on. Only groups whose transactions tie them to the topics must go with them; the others read on as they do."] };
     },
-    run: async ({ groups: along = [] }) => {
-      await ask("POST", mirrorsPath(link, "undo"), { mirror_topic_names: topics, group_names: along });
+    run: async ({ groups: along = [], keep }) => {
+      await ask("POST", mirrorsPath(link, "undo"), { mirror_topic_names: topics, group_names: along, keep_late_writes: Boolean(keep) });
       return `${what}: going home.`;
     } };
 }

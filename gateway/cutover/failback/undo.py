@@ -93,11 +93,13 @@ class Undos:
         *,
         groups: Sequence[str] = (),
         migration: str = "",
+        keep_late: bool = False,
         validate_only: bool = False,
     ) -> Sequence[MirrorView]:
         """Take the topics home as one set, under one write pause; it goes on after this returns.
 
         `groups`: mirror groups that change sides with them. `migration`: for which it is done.
+        `keep_late`: what somebody wrote to the source beside the gateway goes home in its place, if it can.
 
         Raises:
             BadRequest, NotFound, WrongState, Conflict: refused, with the remedy; nothing was begun.
@@ -106,9 +108,8 @@ class Undos:
         names = list(dict.fromkeys(topics))
         if not names:
             raise BadRequest("no topic was named")
-        await self._promoter.require_no_late_writes(
-            link, names
-        )  # before the state is: one that they have made FAIL is told of them
+        # before the states: of one that late writes have made FAIL these are told
+        await self._promoter.require_no_late_writes(link, names, keep=keep_late)
         for name in names:
             record = self._records.mirror(link, name)
             if reason := why_not_undone(record):
@@ -121,9 +122,11 @@ class Undos:
         if validate_only:
             for name in names:
                 self._mirrors.require_promotable(link, name)
-            await self._promoter.check(link, names, groups=groups)
+            await self._promoter.check(link, names, groups=groups, keep_late=keep_late)
             return [self._mirrors.view(self._records.mirror(link, name)) for name in names]
-        return await self._mirrors.promote(link, names, groups=groups, direction=MirrorDirection.REVERSE)
+        return await self._mirrors.promote(
+            link, names, groups=groups, direction=MirrorDirection.REVERSE, keep_late=keep_late
+        )
 
     def waiting_for(self, link: str, topic: str) -> str:
         """What an undo of the topic waits for, before it begins or at its end; '' when it does not."""

@@ -22,13 +22,14 @@ from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.origin_ends import Asked, SourceEnds
 from gateway.operations.records import Records
-from gateway.state.records import MirrorRecord, MirrorState
+from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
 from gateway.state.store import ProducerFenced, StoreError
 from gateway.topics.config_sync import LastConfigs, LastReading
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.transport.locks import KeyedLocks
 
 _ACLS_S = 10.0
+_KEPT_S = 3.0
 _READ_S = 5.0  # before the write pause; under it what is left of the write pause's time
 
 
@@ -69,6 +70,10 @@ class PromoteTools:
     keep_ms: Callable[[MirrorRecord], int] = lambda record: 0  # for how long a mirror back is kept; 0: none begins
 
 
+OthersOnly = Callable[[LinkRecord, MirrorRecord, Mapping[int, tuple[int, int]]], Awaitable[frozenset[int]]]
+"""`RecordsAfterCutover.others_only`."""
+
+
 class SchemaGate(Protocol):
     """`schemas/gate.py`."""
 
@@ -98,13 +103,16 @@ class Gatherer:
         *,
         groups: Sequence[str] = (),
         forced: bool = False,
+        keeps: OthersOnly | None = None,
     ) -> None:
-        """`groups`: that change sides with the topics. `forced`: the schema gate is not asked."""
+        """`groups`: that change sides with the topics. `forced`: the schema gate is not asked. `keeps`: late writes on
+        the source are kept; says where there is nothing else."""
         self._tools = tools
         self._link = link
         self._topics = tuple(topics)
         self._memory = memory
         self.forced = forced
+        self._keeps = keeps
         self.is_failback = any(record.is_reverse for record in self.records())
         self._configs: LastReading | None = None
         self.groups: GroupSet | None = None
@@ -240,7 +248,23 @@ class Gatherer:
         for topic, copy in copies.items():
             marks, log_end_offsets = found[copy].high_watermarks, found[copy].log_ends
             ends = marks if log_end_offsets is None else log_end_offsets
-            self._memory.copy_read(topic, CopyReading(marks, ends, found[copy].thin))
+            kept = await self._kept(topic, ends)
+            self._memory.copy_read(topic, CopyReading(marks, ends, found[copy].thin, kept))
+
+    async def _kept(self, topic: str, ends: Sequence[int]) -> frozenset[int]:
+        """Partitions of a copy on the source that ends with late writes, and nothing else, which are kept."""
+        handed = self._memory.handed(topic)
+        if self._keeps is None or handed is None or not self.is_failback:
+            return frozenset()
+        beyond = {index: (at, end) for index, (at, end) in enumerate(zip(handed.copied, ends, strict=True)) if end > at}
+        if not beyond:
+            return frozenset()
+        records = self._tools.records
+        try:
+            async with asyncio.timeout(_KEPT_S):
+                return await self._keeps(records.link(self._link), records.mirror(self._link, topic), beyond)
+        except (ControlError, NetError, TimeoutError, OSError):
+            return frozenset()  # not known: the promote is given up, and says so
 
     async def mirrored(self, timeout_s: float) -> None:
         """Until the mirror has come to the ends last read under the write pause, or the time is over."""

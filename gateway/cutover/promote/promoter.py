@@ -84,9 +84,9 @@ class TopicPromoter:
         """See `operations/partners.py`."""
         return self._late.is_known(link, topic)
 
-    async def require_no_late_writes(self, link: str, topics: Sequence[str]) -> None:
+    async def require_no_late_writes(self, link: str, topics: Sequence[str], *, keep: bool = False) -> None:
         """See `operations/partners.py`."""
-        await self._late.require_none(link, topics)
+        await self._late.require_none(link, topics, keep=keep)
 
     async def promote(
         self,
@@ -96,11 +96,13 @@ class TopicPromoter:
         groups: Sequence[str] = (),
         force: bool = False,
         then_reverse: ThenReverse = ThenReverse.NO,
+        keep_late: bool = False,
     ) -> Sequence[MirrorRecord]:
         """Promote the topics as one set. `force` leaves out the check for groups that still read on the source.
 
         `groups`: mirror groups that change sides with them, under the same write pause and by the same write of the
-        state. `then_reverse`: see `PromoteRun`.
+        state. `then_reverse`: see `PromoteRun`. `keep_late`: of a failback, late writes on the source go home in their
+        place.
 
         Raises:
             NotFound, WrongState: nothing was begun.
@@ -114,8 +116,8 @@ class TopicPromoter:
             raise Conflict(f"{self._leaving}; ask again in a moment")
         async with self._claim(link, names, moving):
             operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
-            await self._check(link, names, operation, moving)
-            await self._run(link, names, operation, then_reverse=then_reverse, groups=moving)
+            await self._check(link, names, operation, moving, keep_late=keep_late)
+            await self._run(link, names, operation, then_reverse=then_reverse, groups=moving, keep_late=keep_late)
         return [self._records.mirror(link, name) for name in names]
 
     async def rehearse(self, link: str, topics: Sequence[str], bound_s: float = 0.0) -> Rehearsal:
@@ -262,9 +264,13 @@ class TopicPromoter:
         *,
         rehearsed: bool = False,
         groups: Sequence[str] = (),
+        keep_late: bool = False,
     ) -> None:
         """`rehearsed`: it is the rest of a rehearsal, and given up for `reason`."""
-        run = PromoteRun(self._tools, link, names, operation, then_reverse, groups=groups, rehearses=rehearsed)
+        keeps = self._late.others_only if keep_late else None
+        run = PromoteRun(
+            self._tools, link, names, operation, then_reverse, groups=groups, rehearses=rehearsed, keeps=keeps
+        )
         if reason:
             run.end(reason)
         await self._go(run, link, names)
@@ -306,7 +312,15 @@ class TopicPromoter:
 
     # -- checks before anything is begun -----------------------------------------------------------------------
 
-    async def check(self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False) -> None:
+    async def check(
+        self,
+        link: str,
+        topics: Sequence[str],
+        *,
+        groups: Sequence[str] = (),
+        force: bool = False,
+        keep_late: bool = False,
+    ) -> None:
         """What `promote` refuses before it begins, and nothing else. Raises as it does."""
         names = tuple(dict.fromkeys(topics))
         if busy := [name for name in names if (link, name) in self._running]:
@@ -314,7 +328,7 @@ class TopicPromoter:
         self._require_free(link, groups)
         self._require_not_barred([(link, name) for name in names])
         operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
-        await self._check(link, names, operation, tuple(dict.fromkeys(groups)), note=False)
+        await self._check(link, names, operation, tuple(dict.fromkeys(groups)), note=False, keep_late=keep_late)
 
     async def _check(
         self,
@@ -324,6 +338,7 @@ class TopicPromoter:
         moving: tuple[str, ...] = (),
         *,
         note: bool = True,
+        keep_late: bool = False,
     ) -> None:
         mirrors = [self._records.mirror(link, name) for name in names]
         forced = operation is MirrorOperation.FORCE_PROMOTE
@@ -339,7 +354,7 @@ class TopicPromoter:
                 raise Conflict(f"group '{moving[0]}' cannot change sides with topics here")
             await self._tools.groups.check(link, names, moving, home=mirrors[0].is_reverse)
         if mirrors[0].is_reverse:
-            await self._late.require_none(link, names)
+            await self._late.require_none(link, names, keep=keep_late)
             await self._check_failback_promote(link, mirrors)
             await self._durability.require(self._records.link(link), mirrors, forced=forced)
             return

@@ -11,24 +11,28 @@ Wired by `runtime/term.py`, after `service.start`:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
 from gateway.cutover.promote.rules.late_writes import (
     LateOfTopic,
     LateWrites,
+    all_others,
     count_late,
     is_looked_at,
     is_mirrored_back,
     why_not_home,
+    why_not_kept,
 )
 from gateway.cutover.promote.rules.post_promote_watch import LOOK_S, PostPromoteWatch, TopicOfLink, is_over
 from gateway.errors import Conflict, ControlError, SourceUnreachable
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.names import some_of
+from gateway.mirror.partition.rules.log_tail import LogTail
+from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.origin_ends import Asked, SourceEnds
@@ -46,6 +50,7 @@ _AT_ONCE: Final = 500
 _READ_S = 4.0
 _LATE_S = 10.0
 _SIDE_BY_SIDE = 16
+_T = TypeVar("_T")
 _log = structlog.get_logger("lockgate.promote")
 
 
@@ -144,14 +149,35 @@ class RecordsAfterCutover:
                     found[mirror.mirror_topic] = late
         return found
 
-    async def require_none(self, link: str, topics: Sequence[str]) -> None:
+    async def require_none(self, link: str, topics: Sequence[str], *, keep: bool = False) -> None:
         """A topic with such records does not go home: its mirror back could only FAIL, or leave them behind.
+
+        `keep`: it does with those that can be kept where they are.
 
         Raises:
             Conflict: how many there are, where, and what can be done. Otherwise as `measure`.
         """
         for topic, late in (await self.measure(link, topics)).items():
-            raise Conflict(why_not_home(self._records.mirror(link, topic), late))
+            record = self._records.mirror(link, topic)
+            if reason := why_not_kept(record, late) if keep else why_not_home(record, late):
+                raise Conflict(reason)
+
+    async def others_only(
+        self, link: LinkRecord, mirror: MirrorRecord, places: Mapping[int, tuple[int, int]]
+    ) -> frozenset[int]:
+        """Of these partitions of a mirror back, those in whose range [from, to) on the source nothing is by the mirror.
+
+        Raises:
+            NetError, ControlError, TimeoutError, OSError: it is not known.
+        """
+        back = _mirror_back(link, mirror)
+        access = await self._sources.reach(link)
+
+        async def only(index: int, first: int, end: int) -> bool:
+            return await _ask(access, mirror.source_topic, index, all_others(first, end, back))
+
+        found = await asyncio.gather(*(only(index, *place) for index, place in places.items()))
+        return frozenset(index for index, others in zip(places, found, strict=True) if others)
 
     def _watched(self, written: Sequence[MirrorRecord]) -> Iterator[MirrorRecord]:
         now_ms = self._now_ms()
@@ -221,7 +247,7 @@ class RecordsAfterCutover:
         self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int], floors: Sequence[int]
     ) -> LateOfTopic:
         """Without what a mirror back appended: see `rules/late_writes.py`."""
-        back = mirror_producer_id(link.link_id, mirror.mirror_id, mirror.failback.epoch, reverse=True)
+        back = _mirror_back(link, mirror)
         beyond = [index for index, (end, floor) in enumerate(zip(marks, floors, strict=True)) if end > floor]
         if not beyond:
             return LateOfTopic()
@@ -231,13 +257,7 @@ class RecordsAfterCutover:
         async def late_in(index: int) -> LateWrites:
             reads = count_late(floors[index], marks[index], back)
             async with slots:
-                try:
-                    at = next(reads)
-                    while True:
-                        at = reads.send(await access.writer_at(mirror.source_topic, index, at))
-                except StopIteration as over:
-                    found: LateWrites = over.value
-                    return found
+                return await _ask(access, mirror.source_topic, index, reads)
 
         async with asyncio.timeout(_LATE_S):
             found = await asyncio.gather(*(late_in(index) for index in beyond))
@@ -257,6 +277,22 @@ class RecordsAfterCutover:
             self._after_cutover[key] = late
         else:
             self._after_cutover.pop(key, None)
+
+
+async def _ask(access: ClusterAccess, topic: str, index: int, reads: Generator[int, LogTail | None, _T]) -> _T:
+    """Read what a decision asks for, until it is made."""
+    try:
+        at = next(reads)
+        while True:
+            at = reads.send(await access.writer_at(topic, index, at))
+    except StopIteration as over:
+        found: _T = over.value
+        return found
+
+
+def _mirror_back(link: LinkRecord, mirror: MirrorRecord) -> int:
+    """The producer id of a mirror's appends to the source."""
+    return mirror_producer_id(link.link_id, mirror.mirror_id, mirror.failback.epoch, reverse=True)
 
 
 def _floors(mirror: MirrorRecord, partitions: int) -> Sequence[int]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import structlog
 
 from gateway.cutover.failback.rules.failback_promote import before_the_last, joined, stopped
-from gateway.cutover.promote.gather import Gatherer, PromoteTools
+from gateway.cutover.promote.gather import Gatherer, OthersOnly, PromoteTools
 from gateway.cutover.promote.pause import DECIDE, PromotePause
 from gateway.cutover.promote.rehearsal import PauseRehearsed, stalls_under
 from gateway.cutover.promote.rules.checks import InvariantViolated
@@ -94,6 +94,7 @@ class PromoteRun:
         *,
         groups: Sequence[str] = (),
         rehearses: bool = False,
+        keeps: OthersOnly | None = None,
     ) -> None:
         self._tools = tools
         self._store = tools.records.store
@@ -104,7 +105,7 @@ class PromoteRun:
         self._memory = PromoteMemory(topics, rehearses=rehearses)
         self.rehearsed: PauseRehearsed | None = None
         forced = operation is MirrorOperation.FORCE_PROMOTE
-        self._gather = Gatherer(tools, link, topics, self._memory, groups=groups, forced=forced)
+        self._gather = Gatherer(tools, link, topics, self._memory, groups=groups, forced=forced, keeps=keeps)
         self._group_names = tuple(map(name_of, groups))
         self._pause = PromotePause(tools, link, topics, self._memory)
         self._leaving = ""

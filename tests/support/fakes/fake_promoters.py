@@ -20,13 +20,15 @@ from tests.support.control.mirror_records import changed
 @dataclass
 class FakePromoters:
     """Both promoters. `gate`: awaited between PENDING_STOPPED and the end. `refusal`: raised instead.
-    `late_writes`: what refuses a way home."""
+    `late_writes`: what refuses a way home; `kept_late`: the last promote was to keep
+    them."""
 
     records: Records
     gate: Any = None
     refusal: Exception | None = None
     waits: str = ""
     late_writes: str = ""
+    kept_late: bool = False
     after_cutover: Mapping[int, int] = field(default_factory=dict)
     cutover: tuple[int, ...] = (7, 8, 9)
     asked: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
@@ -64,7 +66,9 @@ class FakeTopicPromoter:
         groups: Sequence[str] = (),
         force: bool = False,
         then_reverse: ThenReverse = ThenReverse.NO,
+        keep_late: bool = False,
     ) -> Sequence[MirrorRecord]:
+        self.shared.kept_late = keep_late
         self.shared.along += [(tuple(topics), tuple(groups))] if groups else []
         then = (then_reverse,) if then_reverse else ()
         done = await self.shared.promote_topics(link, topics, force, *then)
@@ -73,7 +77,15 @@ class FakeTopicPromoter:
                 await FakeGroupPromoter(self.shared).promote(link, group)
         return done
 
-    async def check(self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False) -> None:
+    async def check(
+        self,
+        link: str,
+        topics: Sequence[str],
+        *,
+        groups: Sequence[str] = (),
+        force: bool = False,
+        keep_late: bool = False,
+    ) -> None:
         if self.shared.refusal is not None:
             raise self.shared.refusal
 
@@ -96,8 +108,8 @@ class FakeTopicPromoter:
     def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
         return self.shared.after_cutover
 
-    async def require_no_late_writes(self, link: str, topics: Sequence[str]) -> None:
-        if self.shared.late_writes:
+    async def require_no_late_writes(self, link: str, topics: Sequence[str], *, keep: bool = False) -> None:
+        if self.shared.late_writes and not keep:
             raise Conflict(self.shared.late_writes)
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gateway.state.errors import StoreConflict, StoreError
-from gateway.state.records import MirrorError, MirrorState
+from gateway.state.records import MirrorDirection, MirrorError, MirrorState
 from gateway.topics import events as events_module
 from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
 from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
 
@@ -27,6 +28,18 @@ async def test_a_failed_partition_fails_the_topic_with_the_first_reason(plane):
     await wait_until_async(lambda: not plane.engine.running)
     shown = plane.service.mirrors.list("l")[0].partitions
     assert [(p.phase, p.last_error) for p in shown] == [("failed", ""), ("failed", "gap at 7"), ("failed", "")]
+
+
+async def test_a_mirror_back_that_has_met_somebody_elses_records_names_the_remedy(plane):
+    """It said what it had met, and not what an operator can do."""
+    record = await plane.with_mirror()
+    await plane.by_hand(changed(record, direction=MirrorDirection.REVERSE, stopped_at=(0, 0, 0)))
+    plane.service.events.partition_failed("l", "orders", 1, MirrorError.TARGET_DIVERGED, "landed at offset 9")
+
+    await wait_until_async(lambda: plane.state() is MirrorState.FAILED)
+    said = plane.store.mirrors["l", "orders"].error_message
+    assert "landed at offset 9; somebody has written to topic orders on the source beside the gateway" in said
+    assert "`lockgate mirror undo orders --link l --dry-run` says how many records, where" in said
 
 
 async def test_the_failure_is_written_once_the_store_can_be_written(plane):

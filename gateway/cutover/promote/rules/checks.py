@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from gateway.cutover.promote.rules import groups as of_groups
 from gateway.cutover.promote.rules.snapshot import (
+    CopyReading,
     Drain,
     PromoteLimits,
     PromoteSnapshot,
@@ -128,8 +129,14 @@ def _not_recordable(topic: TopicSnapshot, ends: tuple[int, ...]) -> str | None:
         return f"the ends and producers of every partition ({handed})"
     if handed.mirrored != ends:
         return f"a mirror that stood at the source's end ({handed.mirrored}, {ends})"
-    if copy is None or not (copy.ends == copy.log_end_offsets == handed.copied):
+    if copy is None or copy.ends != copy.log_end_offsets or not _is_where_it_stood(copy, handed.copied):
         return f"a copy that ends where its mirror stood ({copy}, {handed.copied})"
     if copy.thin:
         return f"a copy on two replicas ({copy.thin})"
     return None
+
+
+def _is_where_it_stood(copy: CopyReading, copied: tuple[int, ...]) -> bool:
+    """What lies beyond is somebody else's, that is known to be kept."""
+    pairs = zip(copy.ends, copied, strict=True)
+    return all(end == at or (end > at and index in copy.kept) for index, (end, at) in enumerate(pairs))

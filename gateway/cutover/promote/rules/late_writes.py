@@ -12,6 +12,13 @@ ones away from their sequence numbers: in place is a prefix. Then
 * behind that, all is somebody else's but what the mirror had on its way when it found out, and FAILED for: few
   batches, which are looked for one by one, `MOST_LOOKED_AT` at most.
 
+**They may be kept**, if somebody says so, while they are the end of the log: nothing of the mirror lies behind them.
+Then the topic goes home with them in their place. The cutover is stored where the mirror stood, below them, so the
+mirror forward begins with them: the target gets them behind what clients wrote there, before what clients write to the
+source from then on, and both logs are the same. That nothing of the mirror's is among them is looked at batch by batch
+under the write pause (`all_others`). Once the mirror back has met one the logs have parted: each has records behind the
+same offset that the other one lacks, and Kafka takes nothing off the end of a log: the source is to be a copy again.
+
 Nothing but the log is asked, so every leader finds the same. Offsets count, as everywhere: markers of transactions are
 among them, and so are records that compaction has taken away.
 """
@@ -30,16 +37,25 @@ MOST_LOOKED_AT: Final = 40
 """Batches behind the first late one; the mirror has 32 appends of a partition on their way at most. Those that lie
 farther behind, among many late writes, are counted as late."""
 
+MOST_KEPT: Final = 500
+"""Batches of a partition that are looked at under the write pause: a read of the source each, some milliseconds."""
+
 Reads = Generator[int, LogTail | None, "LateWrites"]
 """Yields the offset whose batch (or the next one; None: none follows) is to be sent back; returns the count."""
 
 
 @dataclass(frozen=True, slots=True)
 class LateWrites:
-    """Of one partition. `first`: the offset of the first of them, where `count` is above 0."""
+    """Of one partition. `first`: the offset of the first of them, where `count` is above 0; `end`: of the log."""
 
     count: int = 0
     first: int = 0
+    end: int = field(default=0, compare=False)
+
+    @property
+    def is_last(self) -> bool:
+        """Nothing of the mirror lies behind the first of them."""
+        return self.count == self.end - self.first
 
 
 def count_late(floor: int, end: int, producer_id: int) -> Reads:
@@ -73,7 +89,22 @@ def count_late(floor: int, end: int, producer_id: int) -> Reads:
         if tail.producer_id == producer_id:
             count -= min(end, tail.following) - max(at, tail.base)
         at = tail.following
-    return LateWrites(count, first)
+    return LateWrites(count, first, end)
+
+
+def all_others(first: int, end: int, producer_id: int) -> Generator[int, LogTail | None, bool]:
+    """Whether nothing in [first, end) is by the mirror: asked of each batch, of `MOST_KEPT` at most."""
+    at = first
+    for _ in range(MOST_KEPT):
+        if at >= end:
+            return True
+        tail = yield at
+        if tail is None or tail.base >= end:
+            return True
+        if tail.producer_id == producer_id:
+            return False
+        at = tail.following
+    return at >= end
 
 
 def is_looked_at(record: MirrorRecord) -> bool:
@@ -119,16 +150,35 @@ def why_not_home(record: MirrorRecord, late: LateOfTopic) -> str:
     if len(late.partitions) > _NAMED:
         where += f" and {len(late.partitions) - _NAMED} more partitions"
     restore = f"lockgate mirror truncate-and-restore {topic} --link {link}"
+    if can_be_kept(record, late):
+        keep = (
+            f"To go home and keep them where they are: lockgate mirror undo {topic} --link {link} --keep-late-writes; "
+            "the target gets them behind the cutover, before what clients write from then on. "
+        )
+    else:
+        keep = (
+            "They cannot be kept where they are: both logs have records at the same offsets that the other one lacks. "
+        )
     if record.state is not MirrorState.FAILED:
         restore = f"lockgate mirror failover {topic} --link {link}, then {restore}"
     return (
         f"mirror topic '{topic}' cannot go home: {sum(late.counts.values())} records were written to topic "
         f"{record.source_topic} on the source beside the gateway ({where}) and are not on the target. Nothing was "
-        "changed. Stop that writer first. To stay: do nothing, the target is written. To go home with these records: "
-        f"read them on the source and write them to the topic at the gateway, then {restore}: that makes the source "
-        "a copy of the target, asks before it DELETES what only the source has, and the undo is possible again. To go "
-        "home without them: the same without the copy"
+        f"changed. Stop that writer first. To stay: do nothing, the target is written. {keep}To go home with these "
+        f"records: read them on the source and write them to the topic at the gateway, then {restore}: that makes the "
+        "source a copy of the target, asks before it DELETES what only the source has, and the undo is possible again. "
+        "To go home without them: the same without the copy"
     )
+
+
+def can_be_kept(record: MirrorRecord, late: LateOfTopic) -> bool:
+    """Whether the topic may go home with its late writes in their place, as far as is known before the write pause."""
+    return record.state is not MirrorState.FAILED and all(each.is_last for each in late.partitions.values())
+
+
+def why_not_kept(record: MirrorRecord, late: LateOfTopic) -> str:
+    """Why it may not; '' when it may, or has none."""
+    return "" if can_be_kept(record, late) else why_not_home(record, late)
 
 
 _NAMED: Final = 5

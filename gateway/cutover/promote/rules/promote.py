@@ -87,6 +87,10 @@ from gateway.state.records import MirrorState
 REHEARSAL: Final = "(rehearsal)"
 REHEARSED: Final = "rehearsed: it came to where a promote cuts over"
 """The reason with which a rehearsal goes back that has met nothing."""
+LATE_WRITES: Final = (
+    "somebody has written to the source beside the gateway; `lockgate mirror undo` with --dry-run says how many "
+    "records, where, and what can be done"
+)
 MOST_BATCHES: Final = 400_000
 """Of producers, that one promote hands over: 80 partitions of 1,000 producers each. They are stored under the write
 pause, some 3 MB of text: to encode and to compress them takes the event loop some 20 to 40 ms each."""
@@ -228,8 +232,12 @@ def _unlike(snapshot: PromoteSnapshot) -> str:
         for partition, (top, at) in enumerate(zip(topic.copy.log_end_offsets, topic.handed.copied, strict=True)):
             if top < at:
                 what = f"ends at {top}, although its mirror had come to {at}: it lost records"
+            elif top > at and partition in topic.copy.kept:
+                continue
             elif top > at:
                 what = f"ends at {top}, its mirror stood at {at}: something else appended to it"
+                if snapshot.origin == "target":
+                    what += f": {LATE_WRITES}"
             else:
                 continue
             return f"the copy of {topic.topic}, partition {partition}, {what}"

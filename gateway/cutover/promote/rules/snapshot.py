@@ -80,12 +80,15 @@ class CopyReading(NamedTuple):
     """The copy's ends per partition as its cluster tells them, once nothing is appended to it any more.
 
     `ends`: high watermarks; `log_end_offsets`: the leaders' log ends, the high watermarks where these are not told.
-    `thin`: (partition, replicas in sync, replicas) where the high watermark says that one replica has it.
+    `thin`: (partition, replicas in sync, replicas) where the high watermark says that one replica has it. `kept`:
+    partitions of a copy on the source in which all that lies beyond where its mirror stood is somebody else's, and goes
+    home in its place (`late_writes.py`).
     """
 
     ends: tuple[int, ...]
     log_end_offsets: tuple[int, ...]
     thin: tuple[tuple[int, int, int], ...] = ()
+    kept: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,19 @@ def test_undo_asks_for_all_of_them_as_one_set(stopped, run):
     assert stopped.plane.promoters.asked == [("l", ("orders",), False)]
 
 
+def test_late_writes_are_kept_only_where_somebody_says_so(stopped, run):
+    kept(stopped)
+    plane = stopped.plane
+    plane.promoters.late_writes = "3 records were written"
+    assert "3 records" in run("mirror", "undo", "orders", "--link", "l", "--no-wait", code=1).stderr
+    plane.promoters.gate = asyncio.Event()
+    keep = ("mirror", "undo", "orders", "--link", "l", "--keep-late-writes")
+    assert "would undo" in run(*keep, "--dry-run").stdout
+    assert not plane.promoters.kept_late
+    run(*keep, "--no-wait")
+    assert plane.promoters.kept_late
+
+
 def test_an_undo_that_somebody_has_ended_says_so(stopped, run):
     kept(stopped, state=S.STOPPED, direction=MirrorDirection.FORWARD)
     assert "ended by somebody" in run("mirror", "describe", "orders", "--link", "l").stdout

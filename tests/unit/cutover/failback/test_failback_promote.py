@@ -8,9 +8,11 @@ import pytest
 
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.errors import Conflict
+from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.state.producer_ids import MAX_FAILBACK_EPOCH
 from gateway.state.records import MirrorDirection, MirrorState
 from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
 from tests.support.control.topic_scene import TABLE, TopicScene, mirrored_topic
 
 
@@ -66,6 +68,69 @@ async def test_a_writer_beside_the_gateway_on_the_target_keeps_it_from_failing_b
     assert (scene.record.state, scene.record.failback.direction) == (MirrorState.ACTIVE, MirrorDirection.REVERSE)
     assert scene.plane.routing.current.topics["orders"].phase is WritePhase.SWITCHED
     assert scene.plane.engine.running["l", "orders"].is_reverse
+
+
+def written_late(scene: TopicScene, *batches: tuple[int, int]) -> None:
+    """Behind what the mirror back has in partition 1: (producer id, records) each; -2 is the mirror's."""
+    own = scene.plane.source.writer
+    tails, at = [LogTail(0, 100, own, 0, None)], 100
+    for producer_id, count in batches:
+        tails.append(LogTail(at, at + count, own if producer_id == -2 else producer_id, 0, None))
+        at += count
+    scene.plane.source.tails["orders", 1] = tails
+    scene.ends.ends["orders"][1] = at
+
+
+async def test_late_writes_go_home_in_their_place_if_somebody_says_so(scene: TopicScene) -> None:
+    """The cutover is stored below them: so the mirror forward begins with them, and both logs are the same."""
+    await reversed_(scene)
+    written_late(scene, (7, 3), (-1, 2))
+    with pytest.raises(Conflict, match=r"5 records .*5 in partition 1 from offset 100 on.*--keep-late-writes"):
+        await scene.promote()
+    await scene.promoter.check("l", ["orders"], keep_late=True)
+    (record,) = await scene.promoter.promote("l", ["orders"], keep_late=True)
+    assert (record.state, record.failback.direction) == (MirrorState.PENDING_MIRROR, MirrorDirection.FORWARD)
+    assert record.failback.handed_over_at == (140,) * 3
+    assert record.failback.handed_over_from == (100,) * 3, "not 105: the mirror forward reads on where it stood"
+
+
+async def test_late_writes_of_a_mirror_that_failed_for_them_cannot_be_kept(scene: TopicScene) -> None:
+    await reversed_(scene)
+    written_late(scene, (7, 3))
+    await scene.plane.by_hand(changed(scene.record, state=MirrorState.FAILED))
+    with pytest.raises(Conflict, match="both logs have records at the same offsets"):
+        await scene.promoter.require_no_late_writes("l", ["orders"], keep=True)
+
+
+async def test_what_the_mirror_appended_behind_them_keeps_the_topic_there(scene: TopicScene) -> None:
+    """An append of unknown outcome, that landed: it is found under the write pause at the latest."""
+    await reversed_(scene)
+    written_late(scene, (7, 3))
+    counts: list[int] = []
+
+    def lands(number: int) -> None:
+        counts.append(number)
+        if scene.forwarder.paused:
+            written_late(scene, (7, 3), (-2, 1))
+
+    scene.ends.on_read = lands
+    with pytest.raises(Conflict, match="something else appended to it: somebody has written to the source beside"):
+        await scene.promoter.promote("l", ["orders"], keep_late=True)
+    assert (scene.record.state, scene.record.failback.direction) == (MirrorState.ACTIVE, MirrorDirection.REVERSE)
+    assert counts
+
+
+async def test_a_late_write_behind_the_check_is_named_with_its_remedy(scene: TopicScene) -> None:
+    await reversed_(scene)
+
+    def comes(number: int) -> None:
+        if scene.forwarder.paused:
+            written_late(scene, (7, 1))
+
+    scene.ends.on_read = comes
+    with pytest.raises(Conflict, match=r"beside the gateway; `lockgate mirror undo` with --dry-run says how many"):
+        await scene.promote()
+    assert (scene.record.state, scene.record.failback.direction) == (MirrorState.ACTIVE, MirrorDirection.REVERSE)
 
 
 async def test_there_is_an_end_to_failbacks(scene: TopicScene) -> None:

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.cutover.promote.rules.late_writes import LateOfTopic, LateWrites, count_late, why_not_home
+from gateway.cutover.promote.rules.late_writes import (
+    MOST_KEPT,
+    LateOfTopic,
+    LateWrites,
+    all_others,
+    can_be_kept,
+    count_late,
+    why_not_home,
+    why_not_kept,
+)
 from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.state.records import MirrorState
 from tests.support.control.mirror_records import changed, mirror_record
@@ -88,3 +97,46 @@ def test_the_refusal_says_how_many_where_and_what_can_be_done() -> None:
     failed = why_not_home(changed(record, state=MirrorState.FAILED), LateOfTopic({1: LateWrites(3, 600)}))
     assert "lockgate mirror failover" not in failed
     assert "lockgate mirror truncate-and-restore" in failed
+
+
+def only_others(tails: Sequence[LogTail]) -> bool:
+    reads = all_others(FLOOR, tails[-1].following, BACK)
+    try:
+        at = next(reads)
+        while True:
+            at = reads.send(next((tail for tail in tails if tail.following > at), None))
+    except StopIteration as over:
+        return bool(over.value)
+
+
+@pytest.mark.parametrize(
+    ("batches", "others"),
+    [
+        ([(7, 3)], True),
+        ([(7, 3), (-1, 1), (8, 5)], True),
+        ([(7, 3), (BACK, 1)], False),
+        ([(BACK, 1), (7, 3)], False),
+        ([(7, 3)] * 60 + [(BACK, 1)], False),
+        ([(7, 1)] * MOST_KEPT, True),
+        ([(7, 1)] * (MOST_KEPT + 1), False),
+    ],
+)
+def test_that_nothing_of_the_mirror_is_among_them_is_looked_at_batch_by_batch(
+    batches: Sequence[tuple[int, int]], others: bool
+) -> None:
+    assert only_others(log(*batches)) == others
+
+
+def test_they_can_be_kept_while_they_are_the_end_of_the_log() -> None:
+    record = mirror_record(
+        link="l", source_topic="orders", mirror_topic="orders", mirror_id=1, state=MirrorState.ACTIVE
+    )
+    last = LateOfTopic({1: counted(log((BACK, 10), (7, 3)))[0]})
+    assert can_be_kept(record, last)
+    assert not why_not_kept(record, last)
+    assert "mirror undo orders --link l --keep-late-writes" in why_not_home(record, last)
+    failed = changed(record, state=MirrorState.FAILED)
+    parted = LateOfTopic({1: counted(log((BACK, 10), (7, 3), (BACK, 2)))[0]})
+    for refused in (why_not_kept(failed, last), why_not_kept(record, parted)):
+        assert "--keep-late-writes" not in refused
+        assert "cannot be kept where they are" in refused
