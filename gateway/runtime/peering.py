@@ -124,7 +124,7 @@ class Peering:
     def _certificates(self) -> Certificates | None:
         tls = self._settings.fleet.tls
         if tls is not None:
-            return GivenCertificates(tls.certificate, tls.key, tls.key_password.get_secret_value(), tls.ca)
+            return GivenCertificates(tls.certificate, tls.key, tls.key_password.get_secret_value(), tls.ca, tls.crl)
         return FleetCertificates(self.name, self._secret) if self._host.encrypts_peers else None
 
     def _secret(self) -> str:

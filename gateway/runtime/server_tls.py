@@ -6,6 +6,7 @@ import ssl
 
 from gateway.config.tls import ServerTls
 from gateway.transport.renewed import Renewed
+from gateway.transport.revocation import refuse_revoked
 
 
 def server_context(tls: ServerTls, where: str) -> ssl.SSLContext:
@@ -21,11 +22,17 @@ def server_context(tls: ServerTls, where: str) -> ssl.SSLContext:
             context.load_verify_locations(tls.client_ca)
         except (OSError, ssl.SSLError) as exc:
             raise ValueError(f"{where}.client_ca: {tls.client_ca} cannot be used: {exc.strerror or exc}") from None
+        if tls.crl is not None:
+            try:
+                refuse_revoked(context, tls.crl)
+            except (OSError, ValueError) as exc:
+                reason = getattr(exc, "strerror", None) or exc
+                raise ValueError(f"{where}.crl: {tls.crl} cannot be used: {reason}") from None
         context.verify_mode = ssl.CERT_REQUIRED if tls.client_auth == "required" else ssl.CERT_OPTIONAL
     return context
 
 
 def renewed_context(tls: ServerTls, where: str) -> Renewed[ssl.SSLContext]:
     """The context as the files are now. Raises as `server_context`."""
-    files = [tls.certificate, tls.key, *((tls.client_ca,) if tls.client_ca is not None else ())]
+    files = [each for each in (tls.certificate, tls.key, tls.client_ca, tls.crl) if each is not None]
     return Renewed(where, lambda: server_context(tls, where), files)

@@ -48,6 +48,8 @@ _HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+_BY_TLS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
+"""RFC 6797: for a year browsers ask this host by TLS alone, also where somebody types its name without a scheme."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,7 @@ class Guard:
         """ASGI. Only `http`: there are no web sockets here."""
         if scope["type"] != "http":
             raise RuntimeError(f"{scope['type']} is not served")
-        answer = _Answer(send)
+        answer = _Answer(send, is_tls=scope.get("scheme") == "https")
         peer: Peer = scope.get("state", {}).get(PEER, Peer())
         try:
             headers = _by_name(scope["headers"])
@@ -132,16 +134,17 @@ class Guard:
 class _Answer:
     """Sends on, with the headers that every answer has. `begun`: a status line has been sent."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, *, is_tls: bool) -> None:
         self._send = send
+        self._headers = (*_HEADERS, _BY_TLS_ONLY) if is_tls else _HEADERS
         self.begun = False
 
     async def __call__(self, event: Any) -> None:
         if event["type"] == "http.response.start":
             self.begun = True
-            ours = {name for name, _ in _HEADERS}
+            ours = {name for name, _ in self._headers}
             rest = [pair for pair in event.get("headers", ()) if pair[0].lower() not in ours]
-            event = {**event, "headers": [*rest, *_HEADERS]}
+            event = {**event, "headers": [*rest, *self._headers]}
         await self._send(event)
 
 

@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from gateway.transport.renewed import Renewed
+from gateway.transport.revocation import refuse_revoked
 
 # The clocks of gateways may differ, and none of these outlives its process: the secret ends it, not a date.
 _FROM: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
@@ -73,12 +74,13 @@ class GivenCertificates:
         ValueError: a file is of no use; names it.
     """
 
-    def __init__(self, certificate: Path, key: Path, key_password: str, ca: Path) -> None:
+    def __init__(self, certificate: Path, key: Path, key_password: str, ca: Path, crl: Path | None = None) -> None:
         self._certificate = certificate
         self._key = key
         self._key_password = key_password
         self._ca = ca
-        self._made = Renewed("fleet.tls", self._make, (certificate, key, ca))
+        self._crl = crl
+        self._made = Renewed("fleet.tls", self._make, (certificate, key, ca, *(() if crl is None else (crl,))))
 
     def __call__(self) -> PeerTls | None:
         """See `Certificates`."""
@@ -88,6 +90,8 @@ class GivenCertificates:
         def load(context: ssl.SSLContext) -> None:
             context.load_cert_chain(self._certificate, self._key, lambda: self._key_password)
             context.load_verify_locations(self._ca)
+            if self._crl is not None:
+                refuse_revoked(context, self._crl)
 
         try:
             text = self._certificate.read_text(encoding="ascii")
@@ -95,9 +99,8 @@ class GivenCertificates:
             return _contexts(load, first)
         except (OSError, ValueError) as exc:
             reason = getattr(exc, "reason", None) or getattr(exc, "strerror", None) or exc
-            raise ValueError(
-                f"fleet.tls: {self._certificate}, {self._key} and {self._ca} cannot be used: {reason}"
-            ) from None
+            files = ", ".join(str(each) for each in (self._certificate, self._key, self._ca, self._crl) if each)
+            raise ValueError(f"fleet.tls: {files} cannot be used: {reason}") from None
 
 
 def fingerprint(certificate: bytes) -> str:

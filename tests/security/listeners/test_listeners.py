@@ -32,6 +32,7 @@ from gateway.runtime.data_plane import DataPlane
 from gateway.state.views import StateViews
 from gateway.transport import renewed
 from tests.support.fakes.fake_cluster import FakeCluster
+from tests.support.identities.certificates import write_revoked
 
 HOST = "127.0.0.1"
 NONE: Mapping[str, str] = MappingProxyType({})
@@ -107,7 +108,7 @@ async def gateway(place: Place, listeners: dict[str, Any], **first: Any) -> Asyn
             sources={},
             on_forwarded=lambda *_: None,
             lease_valid=lambda: True,
-            views=cast("StateViews", SimpleNamespace(gateways={}, ports={})),
+            views=cast("StateViews", SimpleNamespace(gateways={}, ports={}, subscribe=lambda _: None)),
             store_ports=_stored,
         )
         try:
@@ -267,6 +268,27 @@ async def test_new_certificates_count_without_a_restart(place: Place, monkeypatc
         async with client(place, place.ports[0], place.client("bob")):
             pass
         await before.refresh(())
+
+
+async def test_a_revoked_certificate_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 21. The list is read anew when it changes; one that is over lets nobody in."""
+    monkeypatch.setattr(renewed, "_LOOK_S", 0.0)
+    crl = place.folder / "crl.pem"
+    alice, bob = place.client("alice"), place.client("bob")
+    write_revoked(crl, place.ca)
+    auth = {"client_ca": place.folder / "ca.pem", "crl": crl}
+    listeners = {"requested": {"tls": place.tls(client_auth="requested", **auth)}}
+    async with gateway(place, listeners, tls=place.tls(client_auth="required", **auth)):
+        for port in (place.ports[0], place.ports[3]):
+            async with client(place, port, alice):
+                pass
+        write_revoked(crl, place.ca, place.folder / "alice.crt")
+        for port in (place.ports[0], place.ports[3]):
+            assert await refused(place, port, alice)
+            async with client(place, port, bob):
+                pass
+        write_revoked(crl, place.ca, hours=-1)
+        assert await refused(place, place.ports[0], bob)
 
 
 @pytest.mark.skipif(haproxy_binary() is None, reason="HAProxy is not installed")

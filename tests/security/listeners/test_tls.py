@@ -15,8 +15,11 @@ from cryptography import x509
 
 from gateway.config.api import Api
 from gateway.config.file import ConfigError, load
+from gateway.config.tls import ServerTls
+from gateway.runtime.server_tls import server_context
 from gateway.transport import renewed
 from tests.support.control.secured_api import SecuredApi, secured_api
+from tests.support.identities.certificates import write_revoked
 
 EVERYWHERE = "0.0.0.0"
 
@@ -203,6 +206,49 @@ async def test_certificates_and_authorities_are_renewed_without_a_restart(
         trusting_new.load_cert_chain(files["mallory"])
         async with api.client("", verify=trusting_new) as client:
             assert (await client.get("/v3/links")).status_code == 200
+
+
+async def test_a_revoked_certificate_is_nobodys(
+    tmp_path: Path, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding 21."""
+    at_each_look(monkeypatch)
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(str(files["ca"]))
+    for name in ("alice", "bob"):
+        made = ca.issue_cert(f"{name}@example.org", common_name=name)
+        made.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / f"{name}.pem"))
+    server = ca.issue_cert("localhost", "127.0.0.1")
+    server.cert_chain_pems[0].write_to_path(str(files["certificate"]))
+    server.private_key_pem.write_to_path(str(files["key"]))
+    files["bob"], crl = tmp_path / "bob.pem", tmp_path / "crl.pem"
+    write_revoked(crl, ca)
+    mutual = tls(files, client_ca=files["ca"], client_auth="required", crl=crl)
+    principals = [{"name": name, "role": "viewer", "certificate": subject_in(files[name])} for name in ("alice", "bob")]
+
+    async def status(name: str) -> int:
+        async with api.client("", verify=trusting(files, name)) as client:
+            answer = await client.get("/v3/links")
+            assert answer.headers["strict-transport-security"] == "max-age=31536000"
+            return answer.status_code
+
+    async with secured_api(tmp_path, tls=mutual, principals=principals) as api:
+        assert await status("alice") == 200
+        write_revoked(crl, ca, files["alice"])
+        with pytest.raises(httpx.TransportError):
+            await status("alice")
+        assert await status("bob") == 200
+
+
+@pytest.mark.parametrize("text", ["", "none of it", None])
+def test_a_list_of_no_use_is_named(tmp_path: Path, files: dict[str, Path], text: str | None) -> None:
+    crl = tmp_path / "crl.pem"
+    crl.write_text(files["ca"].read_text() if text is None else text, encoding="ascii")
+    made = ServerTls(**cast("Any", tls(files, client_ca=files["ca"], client_auth="required", crl=crl)))
+    with pytest.raises(ValueError, match=r"^api\.tls\.crl: .*crl\.pem cannot be used: it is no list of revoked"):
+        server_context(made, "api.tls")
+    with pytest.raises(ValueError, match="it takes client_ca"):
+        ServerTls(**cast("Any", tls(files, crl=crl)))
 
 
 async def test_tokens_are_renewed_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 HOST = "127.0.0.1"
+
+
+def write_revoked(file: Path, ca: trustme.CA, *revoked: Path, hours: int = 24) -> None:
+    """The CA's list of certificates that it has taken back, from their PEM files; good for so many hours, or over."""
+    authority = x509.load_pem_x509_certificate(ca.cert_pem.bytes())
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateRevocationListBuilder().issuer_name(authority.subject)
+    builder = builder.last_update(now - datetime.timedelta(days=2)).next_update(now + datetime.timedelta(hours=hours))
+    for each in revoked:
+        text = each.read_bytes()
+        serial = x509.load_pem_x509_certificate(text[text.index(b"-----BEGIN CERTIFICATE") :]).serial_number
+        entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now).build()
+        builder = builder.add_revoked_certificate(entry)
+    key: Any = load_pem_private_key(ca.private_key_pem.bytes(), None)
+    file.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
 
 
 class Certificates:

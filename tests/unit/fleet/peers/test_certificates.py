@@ -20,6 +20,7 @@ from gateway.fleet.peers.channel import Peers, PeerUnavailable
 from gateway.fleet.peers.wire import encode, proof, read
 from gateway.transport import renewed
 from tests.support.fakes.stream_server import StreamServer
+from tests.support.identities.certificates import write_revoked
 from tests.support.waiting import wait_until_async
 
 HOST = "127.0.0.1"
@@ -81,13 +82,13 @@ class Between:
         await self._server.close()
 
 
-def files(folder: Path, ca: trustme.CA, name: str) -> GivenCertificates:
+def files(folder: Path, ca: trustme.CA, name: str, crl: Path | None = None) -> GivenCertificates:
     leaf = ca.issue_cert(name)
     certificate, key, authority = folder / f"{name}.crt", folder / f"{name}.key", folder / f"{name}.ca"
     certificate.write_bytes(b"".join(each.bytes() for each in leaf.cert_chain_pems))
     key.write_bytes(leaf.private_key_pem.bytes())
     ca.cert_pem.write_to_path(str(authority))
-    return GivenCertificates(certificate, key, "", authority)
+    return GivenCertificates(certificate, key, "", authority, crl)
 
 
 async def test_a_fleet_needs_no_set_up_and_nothing_can_be_read_on_the_wire() -> None:
@@ -231,6 +232,22 @@ async def test_new_files_count_without_a_restart(tmp_path: Path, monkeypatch: py
     assert before.fingerprint != after.fingerprint == again.fingerprint
     (tmp_path / "one.key").write_text("half", encoding="ascii")
     assert given() is after
+
+
+async def test_a_gateway_whose_certificate_was_revoked_is_let_in_nowhere(tmp_path: Path) -> None:
+    """Finding 21: whoever dials."""
+    ca, crl = trustme.CA(), tmp_path / "crl.pem"
+    write_revoked(crl, ca)
+    lost = files(tmp_path, ca, "lost", crl)
+    write_revoked(crl, ca, tmp_path / "lost.crt")
+    one, other = (Gateway(name, files(tmp_path, ca, name, crl)) for name in ("one", "other"))
+    stolen = Gateway("lost", lost)
+    async with gateways(one, other, stolen):
+        assert await one.peers.ask("other", "echo", {"say": 1}, 5) == {"said": 1}
+        for asks, asked in ((one, "lost"), (stolen, "one")):
+            with pytest.raises(PeerUnavailable):
+                await asks.peers.ask(asked, "echo", {"say": 1}, 0.5)
+        assert not stolen.peers.connected()
 
 
 def test_files_of_no_use_are_named(tmp_path: Path) -> None:
