@@ -167,6 +167,10 @@ bench-quick: need-demo venv brokers ## The same in small
 bench-production: need-demo venv brokers toxiproxy ## Measure the mirror in production's shape (BENCH_ARGS="--profile quick --only tail")
 	@$(BIN)/python -m bench.production $(BENCH_ARGS)
 
+.PHONY: bench-strangers
+bench-strangers: need-demo venv brokers ## What strangers cost an honest client, attack by attack (BENCH_ARGS="--only half_open")
+	@$(BIN)/python -m bench.strangers $(BENCH_ARGS)
+
 .PHONY: bench-pictures
 bench-pictures: venv ## Draw bench/results/pictures.md from the reports of `make bench-production` and `make bench`
 	@$(BIN)/python -m bench.pictures $(BENCH_ARGS)

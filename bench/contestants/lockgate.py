@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -31,9 +31,17 @@ class Lockgate:
     name = "gateway"
 
     def __init__(
-        self, folder: Path, target_bootstrap: str, certificate: Certificate | None = None, *, workers: int = 1
+        self,
+        folder: Path,
+        target_bootstrap: str,
+        certificate: Certificate | None = None,
+        *,
+        workers: int = 1,
+        tls_protocol: str = "SSL",
+        sections: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        """`certificate`: of a second listener, which speaks TLS. `workers`: its processes."""
+        """`certificate`: of a second listener, which speaks TLS: `tls_protocol`. `workers`: its processes. `sections`:
+        more of the settings file."""
         self._workers = workers
         self._ports = claim_ports(6, consecutive=True)
         api, bootstrap, base, by_tls, base_by_tls = self._ports[:5]
@@ -55,7 +63,9 @@ class Lockgate:
         if certificate is not None:
             tls = {"certificate": str(certificate.certificate), "key": str(certificate.key)}
             ports = {"bootstrap_port": by_tls, "base_port": base_by_tls}
-            settings["listeners"] = {"tls": {**ports, "protocol": "SSL", "tls": tls}}
+            settings["listeners"] = {"tls": {**ports, "protocol": tls_protocol, "tls": tls}}
+        for name, values in (sections or {}).items():
+            settings.setdefault(name, {}).update(values)
         self._settings = folder / "gateway.yaml"
         self._settings.write_text(yaml.safe_dump(settings), encoding="utf-8")
 
@@ -171,9 +181,13 @@ class Lockgate:
         value: dict[str, Any] = self._checked(answer).json()
         return value
 
+    def metrics(self) -> str:
+        """The page of metrics."""
+        return self._checked(self._api.get("/metrics")).text
+
     def pauses(self, link: str) -> tuple[int, float]:
         """How many promotes of a link ended in STOPPED (a set is one), and how many seconds they held writes in all."""
-        text = self._checked(self._api.get("/metrics")).text
+        text = self.metrics()
         labels = f'{{link="{link}",outcome="stopped"}} '
         found = dict.fromkeys(("count", "sum"), 0.0)
         for line in text.splitlines():

@@ -1,0 +1,131 @@
+"""`python -m bench.strangers`: measure each attack, write the JSON file, print the last line.
+
+Exit code 0 when all attacks could be measured and none cost more than `figures.py` says, 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from bench.errors import BenchError
+from bench.machine import machine, versions
+from bench.proc import memory_kb
+from bench.process import ROOT
+from bench.strangers.figures import Cost, last_line, stalls_in
+from bench.strangers.lab import StrangersLab
+from bench.strangers.registry import Manner
+from bench.strangers.strangers import ATTACKS
+from gateway.devcluster import DevClusterError
+
+_BY_REGISTRY: Final = {f"registry_{manner}": manner for manner in (Manner.BOMB, Manner.TRICKLE)}
+_FAILURES: Final = (BenchError, DevClusterError, httpx.HTTPError, OSError)
+_LOOK_S: Final = 0.25
+_CALM_S: Final = 3.0
+
+
+def main() -> int:
+    """Run, write, print."""
+    names = [*ATTACKS, *_BY_REGISTRY]
+    parser = argparse.ArgumentParser(prog="python -m bench.strangers", description=__doc__)
+    parser.add_argument("--only", nargs="*", choices=names, default=names, metavar="ATTACK", help=", ".join(names))
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each attack (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "bench-strangers", help="logs and data")
+    parser.add_argument("--report", type=Path, default=ROOT / "build" / "bench-strangers.json")
+    args = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    costs, failures = list[Cost](), list[str]()
+    lab = StrangersLab(args.folder.absolute())
+    try:
+        lab.start()
+        for name in args.only:
+            costs.append(_measured(lab, name, args.seconds))
+            _say(costs[-1])
+    except KeyboardInterrupt as interrupt:
+        failures.append(f"interrupted by {str(interrupt) or 'Ctrl-C'}")
+    except _FAILURES as error:
+        failures.append(str(error) or type(error).__name__)
+    finally:
+        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave brokers behind
+        lab.close()
+        signal.signal(signal.SIGINT, previous)
+    for trouble in (*failures, *(trouble for cost in costs for trouble in cost.troubles())):
+        sys.stderr.write(f"{trouble}\n")
+    content = {"machine": machine(), "versions": versions(), "failures": failures, "costs": [asdict(c) for c in costs]}
+    args.report.parent.mkdir(parents=True, exist_ok=True)
+    args.report.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    line = last_line(costs, failures)
+    sys.stdout.write(line + "\n")
+    return 0 if ": PASS" in line else 1
+
+
+def _measured(lab: StrangersLab, name: str, seconds: float) -> Cost:
+    """The honest client alone, then beside the attack."""
+    pid = lab.gateway.pid
+    assert pid is not None
+    time.sleep(_CALM_S)  # what the attack before has left is over
+    lab.felt("mark")
+    time.sleep(seconds)
+    before = lab.felt()
+    memory, log, stalls = memory_kb(pid), lab.log_bytes(), stalls_in(lab.gateway.metrics())
+    most, began = memory, time.monotonic()
+    with _attack(lab, name):
+        lab.felt("mark")
+        while time.monotonic() - began < seconds:
+            most = max(most, memory_kb(pid))
+            time.sleep(_LOOK_S)
+        beside = lab.felt()
+    lasted = time.monotonic() - began
+    return Cost(
+        attack=name,
+        before=before,
+        beside=beside,
+        memory_mb=(most - memory) / 1024,
+        log_kb_s=(lab.log_bytes() - log) / 1024 / lasted,
+        stalls=stalls_in(lab.gateway.metrics()) - stalls,
+    )
+
+
+@contextmanager
+def _attack(lab: StrangersLab, name: str) -> Iterator[None]:
+    ended: Callable[[], None]
+    if name in _BY_REGISTRY:
+        lab.registry.answer_as(_BY_REGISTRY[name])
+        ended = partial(lab.registry.answer_as, Manner.EMPTY)
+    else:
+        ended = lab.attack(name).end
+    try:
+        yield
+    finally:
+        ended()
+
+
+def _say(cost: Cost) -> None:
+    def told(name: str) -> str:
+        return f"{name} {cost.before[name]:.1f} -> {cost.beside[name]:.1f}"
+
+    parts: Sequence[str] = [told(name) for name in ("asked_p99_ms", "written_p99_ms", "longest_ms", "asked_per_s")]
+    sys.stderr.write(
+        f"{cost.attack}: {', '.join(parts)}, memory +{cost.memory_mb:.0f} MB, log {cost.log_kb_s:.1f} KB/s, "
+        f"stalls {cost.stalls}, assignments lost {cost.beside['lost']}\n"
+    )
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

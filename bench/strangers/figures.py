@@ -1,0 +1,75 @@
+"""What an attack cost, and whether that is little enough. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+P99_X: Final = 3.0
+"""How many times its own p99 an honest client may see."""
+P99_LEAST_MS: Final = 5.0
+"""A p99 below it counts as this much: what a machine does by itself is no attack."""
+MEMORY_MB: Final = 128.0
+LOG_KB_S: Final = 5.0
+
+_STALLS: Final = re.compile(r'^lockgate_event_loop_stalls_total\{cause="(\w+)"\} (\S+)$', re.MULTILINE)
+_P99: Final = ("asked_p99_ms", "written_p99_ms")
+_NOT_OURS: Final = "not_scheduled"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one attack. `before`, `beside`: what the honest client felt. `stalls`: turns of the gateway's loop over 50 ms
+    in which it had the CPU."""
+
+    attack: str
+    before: Mapping[str, Any]
+    beside: Mapping[str, Any]
+    memory_mb: float
+    log_kb_s: float
+    stalls: int
+
+    @property
+    def p99_x(self) -> float:
+        """The worse of small requests and writes, as many times its own."""
+        return max(_at_least(self.beside[what]) / _at_least(self.before[what]) for what in _P99)
+
+    def troubles(self) -> Iterator[str]:
+        """What is not as it should be, one line each."""
+        if self.p99_x > P99_X:
+            yield f"{self.attack}: the honest client's p99 is {self.p99_x:.1f} times its own, {P99_X:g} at most"
+        if self.memory_mb > MEMORY_MB:
+            yield f"{self.attack}: {self.memory_mb:.0f} MB of memory are added, {MEMORY_MB:g} at most"
+        if self.log_kb_s > LOG_KB_S:
+            yield f"{self.attack}: the log grows by {self.log_kb_s:.1f} KB/s, {LOG_KB_S:g} at most"
+        if self.stalls:
+            yield f"{self.attack}: the event loop stood still {self.stalls} times"
+        if self.beside["lost"]:
+            yield f"{self.attack}: {self.beside['lost']} assignments lost: heartbeats late"
+        for error in self.beside["errors"]:
+            yield f"{self.attack}: the honest client was told {error}"
+
+
+def _at_least(p99_ms: float) -> float:
+    return max(p99_ms, P99_LEAST_MS)
+
+
+def stalls_in(metrics: str) -> int:
+    """Turns over 50 ms so far, by a page of metrics, but for those in which the machine had something else to do."""
+    return sum(round(float(count)) for cause, count in _STALLS.findall(metrics) if cause != _NOT_OURS)
+
+
+def last_line(costs: Sequence[Cost], failures: Iterable[str]) -> str:
+    """The verdict."""
+    good = costs and not [*failures, *(trouble for cost in costs for trouble in cost.troubles())]
+    worst = {
+        "worst_p99_x": f"{max((cost.p99_x for cost in costs), default=0):.2f}",
+        "memory_mb": f"{max((cost.memory_mb for cost in costs), default=0):.0f}",
+        "log_kb_s": f"{max((cost.log_kb_s for cost in costs), default=0):.1f}",
+        "stalls": sum(cost.stalls for cost in costs),
+        "late_heartbeats": sum(cost.beside["lost"] for cost in costs),
+    }
+    shown = " ".join(f"{name}={value}" for name, value in worst.items())
+    return f"strangers: {'PASS' if good else 'FAIL'} attacks={len(costs)} {shown}"
