@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -18,12 +19,15 @@ LOCAL: Final = "local[*]"
 TASK_ATTEMPTS: Final = 4
 """Of one task before the job fails. Spark's default for a cluster; its default for local masters is 1."""
 
+_AUTHENTICATE: Final = "spark.authenticate"
+_ENCRYPTS: Final = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 SHUFFLE_PER_CORE: Final = 3
 _LEAST_SHUFFLE: Final = 6
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"  # in the environment of what spark-submit runs
 _ARROW_BYTES: Final = 4 * 1024 * 1024
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_log = logging.getLogger(__name__)
 _FIXED: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Between the JVM and Python rows travel in Arrow batches; a batch of records is a row of up to some MB.
@@ -79,7 +83,34 @@ def build_session(
         # Spark's own 200 is a second of work for each of some shuffles when there is little to shuffle.
         spark.conf.set(_SHUFFLE, str(max(_LEAST_SHUFFLE, SHUFFLE_PER_CORE * spark.sparkContext.defaultParallelism)))
     register(spark)
+    _warn_of_readable(spark)
     return spark
+
+
+def readable_by_others(master: str, conf: Callable[[str], str]) -> list[str]:
+    """Spark's settings that would keep passwords from being read between the machines of a cluster, and are off.
+
+    The options of reads and writes hold the logins at both clusters, and travel from the driver to each task.
+    """
+    if master.startswith("local"):
+        return []
+    off = [] if _is_on(conf(_AUTHENTICATE)) else [_AUTHENTICATE]
+    return off if any(_is_on(conf(name)) for name in _ENCRYPTS) else [*off, _ENCRYPTS[0]]
+
+
+def _warn_of_readable(spark: SparkSession) -> None:
+    conf = spark.sparkContext.getConf()
+    off = readable_by_others(spark.sparkContext.master or "", lambda name: conf.get(name, "") or "")
+    if off:
+        _log.warning(
+            "logins at both clusters travel between the machines of the Spark cluster, and can be read there: set %s "
+            "to true (docs/jobs.md)",
+            " and ".join(off),
+        )
+
+
+def _is_on(text: str) -> bool:
+    return text.strip().lower() == "true"
 
 
 def refuse_speculation(spark: SparkSession) -> None:

@@ -74,8 +74,8 @@ class Attempt:
             ) from None
         self._writer = writer
         try:
-            hello = Hello(token=self._address.token, attempt=self._attempt, keys=tuple(keys))
-            writer.write(hello.line())
+            hello = Hello(attempt=self._attempt, keys=tuple(keys))
+            writer.write(self._address.word() + hello.line())
             await self._first(reader)
             return await self._while_allowed(reader, writer, work)
         finally:

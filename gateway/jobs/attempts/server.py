@@ -22,6 +22,9 @@ from gateway.transport.host import boot_clock
 PORT: Final = "spark.lockgate.attempts.port"
 """Spark setting: the port on the driver; 0, the default, for any."""
 
+STRANGERS: Final = 64
+"""Connections that have not said the word yet, at a time."""
+
 _HELLO_S: Final = 10.0
 _LAST_PORT: Final = 65535
 _log = logging.getLogger(__name__)
@@ -53,6 +56,7 @@ class AttemptServer:
         self._book = AttemptBook(lease_s)
         self._token = secrets.token_hex(16)
         self._writers: dict[int, asyncio.StreamWriter] = {}
+        self._strangers: dict[asyncio.StreamWriter, None] = {}  # in the order of their coming
         self._changed = asyncio.Condition()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="task attempts", daemon=True)
@@ -104,14 +108,28 @@ class AttemptServer:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(_HELLO_S):
-                hello = Hello.parse(await reader.readline())
-            if hmac.compare_digest(hello.token.encode(), self._token.encode()):
+            if await self._is_let_in(reader, writer):
+                async with asyncio.timeout(_HELLO_S):
+                    hello = Hello.parse(await reader.readline())
                 await self._attempt(hello, reader, writer)
-        except (OSError, ValueError) as exc:
+        except (OSError, ValueError, asyncio.IncompleteReadError) as exc:
             _log.debug("a connection of a task: %s", exc)
         finally:
             writer.close()
+
+    async def _is_let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """By the word. So many may be without it at a time; for one more the one that is so for longest is closed."""
+        if len(self._strangers) >= STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.transport.abort()
+        self._strangers[writer] = None
+        try:
+            word = self.address.word()
+            async with asyncio.timeout(_HELLO_S):
+                return hmac.compare_digest(await reader.readexactly(len(word)), word)
+        finally:
+            self._strangers.pop(writer, None)
 
     async def _attempt(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         attempt = hello.attempt

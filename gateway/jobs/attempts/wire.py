@@ -1,4 +1,4 @@
-"""What an attempt and the driver say to each other: lines, the first one JSON."""
+"""What an attempt and the driver say to each other: the word that lets it in, then lines, the first one JSON."""
 
 from __future__ import annotations
 
@@ -42,6 +42,11 @@ class Address:
         """As an option of the writer."""
         return f"{self.host} {self.port} {self.token}"
 
+    def word(self) -> bytes:
+        """What lets an attempt in, as sent before everything else: its length is known, so no stranger's line is
+        read."""
+        return self.token.encode() + b"\n"
+
     @classmethod
     def parse(cls, text: str) -> Address:
         """From the option. Raises ValueError when it is not what `text` makes."""
@@ -51,15 +56,14 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """The first line of an attempt."""
+    """The first line of an attempt, behind the word."""
 
-    token: str
     attempt: int
     keys: tuple[TopicPartition, ...]
 
     def line(self) -> bytes:
         """As sent."""
-        return json.dumps({"token": self.token, "attempt": self.attempt, "keys": self.keys}).encode() + b"\n"
+        return json.dumps({"attempt": self.attempt, "keys": self.keys}).encode() + b"\n"
 
     @classmethod
     def parse(cls, line: bytes) -> Hello:
@@ -67,7 +71,7 @@ class Hello:
         try:
             value = json.loads(line)
             keys: Sequence[TopicPartition] = [(str(topic), int(index)) for topic, index in value["keys"]]
-            return cls(token=str(value["token"]), attempt=int(value["attempt"]), keys=tuple(keys))
+            return cls(attempt=int(value["attempt"]), keys=tuple(keys))
         except (TypeError, KeyError, ValueError) as exc:
             raise ValueError(f"not the first line of an attempt: {exc}") from None
 

@@ -79,3 +79,19 @@ def test_a_callers_description_comes_back() -> None:
     with spark_progress.described(SimpleNamespace(sparkContext=context), "ours"):  # type: ignore[arg-type]
         assert said[-1] == "ours"
     assert said[-1] == "theirs"
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "off"),
+    [
+        ("local[4]", {}, []),
+        ("spark://a:7077", {}, ["spark.authenticate", "spark.network.crypto.enabled"]),
+        ("yarn", {"spark.authenticate": "true"}, ["spark.network.crypto.enabled"]),
+        ("yarn", {"spark.network.crypto.enabled": "TRUE"}, ["spark.authenticate"]),
+        ("k8s://a", {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}, []),
+        ("k8s://a", {"spark.authenticate": "true", "spark.ssl.rpc.enabled": "true"}, []),
+    ],
+)
+def test_passwords_that_could_be_read_between_machines(master: str, conf: dict[str, str], off: list[str]) -> None:
+    """Finding 20: they travel in the options of reads and writes."""
+    assert session.readable_by_others(master, lambda name: conf.get(name, "")) == off

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from gateway.jobs.attempts.client import Attempt, AttemptFenced
-from gateway.jobs.attempts.server import AttemptServer
+from gateway.jobs.attempts.server import STRANGERS, AttemptServer
 from gateway.jobs.attempts.wire import MAY, Hello, lost_line
 from gateway.jobs.lost_records import Lost, LostBook
 from tests.support.waiting import wait_until_async
@@ -106,7 +106,7 @@ def frozen(server: AttemptServer, number: int) -> socket.socket:
     """An attempt that was told that it may append, and says nothing more: its process stands still."""
     address = server.address
     connection = socket.create_connection((address.host, address.port), timeout=10)
-    connection.sendall(Hello(token=address.token, attempt=number, keys=tuple(KEYS)).line())
+    connection.sendall(address.word() + Hello(attempt=number, keys=tuple(KEYS)).line())
     assert connection.recv(len(MAY)) == MAY
     return connection
 
@@ -199,3 +199,34 @@ async def test_an_answer_that_comes_after_the_drivers_end_is_nobodys() -> None:
         await wait_until_async(lambda: bool(book.all), 10)
         await asyncio.to_thread(server.close)
         assert book.tell(lambda _: True)
+
+
+def is_closed(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+async def test_a_stranger_is_judged_by_its_first_bytes(server: AttemptServer) -> None:
+    """Finding 20: 16 MiB of each were read before the token was looked at."""
+    address = server.address
+    with socket.create_connection((address.host, address.port), timeout=10) as stranger:
+        stranger.sendall(b"x" * (len(address.token) + 1))
+        assert await asyncio.to_thread(is_closed, stranger)
+
+
+async def test_silent_strangers_shut_no_attempt_out(server: AttemptServer) -> None:
+    """Finding 20: there was any number of them. The oldest gives its place up."""
+    address = server.address
+    silent = [socket.create_connection((address.host, address.port), timeout=10) for _ in range(STRANGERS + 1)]
+    try:
+        assert await asyncio.to_thread(is_closed, silent[0])
+        async with asyncio.timeout(10):
+            copy, task = a_copy(server, 1, [])
+            await copy.began.wait()
+            copy.end.set()
+            assert await task == "1"
+    finally:
+        for each in silent:
+            each.close()
