@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -39,6 +39,7 @@ from tests.simulation.operations.branches import Branch
 from tests.simulation.operations.ending import Ending
 from tests.simulation.operations.operator import LINK, LinkOptions, Operator, Stuck, TopicFailed
 from tests.simulation.operations.rights import Rights
+from tests.simulation.operations.schemas import Schemas
 from tests.simulation.outcome import Outcome
 from tests.simulation.plan import (
     AUTO,
@@ -144,6 +145,7 @@ class World:
         self.more_topics: list[str] = []
         self.looks = Looks(loop.time)
         self.rights = Rights(self) if plan.acls else None
+        self.schemas = Schemas(self) if plan.schemas else None
         elsewhere = joined_topics(plan)
         self.judge = Judge(
             self.recorder,
@@ -309,7 +311,8 @@ class World:
         stuck: list[str] = []
         watching = self.loop.spawn(self.loop.lab, self._watch(), "judge")
         try:
-            with watched(self._aim.stepped), self.looks.noted():
+            registries = nullcontext() if self.schemas is None else self.schemas.opened()
+            with watched(self._aim.stepped), self.looks.noted(), registries:
                 await self._set_up()
                 for act in self.plan.acts:
                     await asyncio.sleep(act.pause_s)
@@ -343,6 +346,7 @@ class World:
             "auto_create": auto_create,
             "acls": self.plan.acls,
             "ack_both": self.plan.ack_both,
+            "schemas": self.plan.schemas,
         }
 
     async def _watch(self) -> None:

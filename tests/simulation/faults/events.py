@@ -19,6 +19,7 @@ from protocol.messages import OffsetFetchRequest
 from tests.simulation.clients import GroupMember, Producer
 from tests.simulation.clients.client import addresses
 from tests.simulation.clients.sender import Sender
+from tests.simulation.faults.carried_events import CarriedEvents
 from tests.simulation.faults.cluster_events import ClusterEvents
 from tests.simulation.faults.faults import started
 from tests.simulation.faults.ground_events import GroundEvents
@@ -68,6 +69,7 @@ class Events:
             **LateIdentities(stage).table,
             **GroundEvents(stage).table,
             **ClusterEvents(stage).table,
+            **CarriedEvents(stage).table,
             EventKind.GROUP_ASKS: self._group_asks,
             EventKind.PRODUCER_EARLY: self._producer_early,
             EventKind.FAILOVER_ASKED: self._failover_asked,

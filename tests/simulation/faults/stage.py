@@ -12,6 +12,7 @@ from tests.simulation.judge import Judge
 from tests.simulation.kafka.judged import ModelRecord
 from tests.simulation.operations.operator import Operator
 from tests.simulation.operations.rights import Rights
+from tests.simulation.operations.schemas import Schemas
 from tests.simulation.plan import Act
 from tests.simulation.story import Story
 
@@ -22,6 +23,7 @@ class Stage(Scene, Protocol):
     gateways: list[GatewayNode]
     story: Story
     rights: Rights | None
+    schemas: Schemas | None
     judge: Judge
 
     @property

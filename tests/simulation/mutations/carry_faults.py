@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from gateway.proxy.rules.transactional_ids import OWN, TransactionSide
 from gateway.proxy.transactions.group_sides import GroupSides
-from tests.simulation.mutations.lives import Operation, life, sought
+from gateway.schemas import schema_round
+from gateway.schemas.schema_round import SchemaRound
+from tests.simulation.mutations.lives import Event, EventKind, Operation, life, sought
 from tests.simulation.mutations.patching import Mutation, Patch, Patching
 from tests.simulation.plan.roles import OLD_API, OUT, PIPE
 
@@ -33,6 +35,16 @@ def offsets_to_the_target_that_was_left(patching: Patching) -> None:
     shipped = patching.replace(GroupSides, "require_at", require_at)
 
 
+def import_by_what_was_seen(patching: Patching) -> None:
+    """A subject is imported into by what was seen of it before its mode was set."""
+
+    async def forced(self: Any, change: Any, looked: Any) -> None:
+        await self._target.set_mode(change.subject, change.value, force=True)
+
+    patching.replace(SchemaRound, "_set_mode", forced)
+    patching.replace(schema_round, "why_not_imported", lambda mode, there, known: "")
+
+
 _GROUP: Final = ((Operation.CREATE, _OUT), Operation.CREATE, Operation.GROUP_PROMOTE, (Operation.PROMOTE, _OUT))
 _HOME: Final = ((Operation.REVERSE, _OUT), Operation.DEMOTE, (Operation.FAILBACK, _OUT))
 
@@ -43,5 +55,13 @@ def _sought(name: str, patch: Patch, *operations: Operation | tuple[Operation, t
 
 MUTATIONS: Final[tuple[Mutation, ...]] = (
     _sought("offsets go to the source behind a promote", offsets_to_the_source_that_was_left, *_GROUP),
+    sought(
+        "hole A9: an import overwrites what a client has registered",
+        import_by_what_was_seen,
+        life(Operation.CREATE, Operation.PROMOTE, pause_s=6.0),
+        runs=4,
+        schemas=True,
+        events=[Event(EventKind.SCHEMA_FIRST, 0, "", 0.0), Event(EventKind.SCHEMAS_CHANGED, 0, "", 1.0)],
+    ),
     _sought("offsets go to the target behind a demote", offsets_to_the_target_that_was_left, *_GROUP, *_HOME),
 )

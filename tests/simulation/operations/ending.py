@@ -51,6 +51,8 @@ class Ending:
         await self._level(topics)
         if self._world.rights is not None:
             await self._world.rights.follow()
+        if self._world.schemas is not None:
+            await self._world.schemas.follow()
         if newcomer is not None:  # last, since it reads slowly: nothing has to wait for it then
             await self._world.until(
                 self._newcomer_read_out, "a group that is new has not read to the end", self._not_read

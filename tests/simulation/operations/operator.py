@@ -14,6 +14,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
 from tests.simulation.judge.rights import GATEWAYS
+from tests.simulation.operations.schemas import SOURCE_URL, TARGET_URL
 
 LINK: Final = "west"
 PATIENCE_S: Final = 900.0
@@ -29,7 +30,7 @@ Shown = tuple[str, str]
 class LinkOptions(TypedDict, total=False):
     """What a link has. `synced`: the offsets of its groups are synced, as often as can be.
 
-    `auto_create`: the source topic whose mirror the link creates by itself. `acls`: they are copied.
+    `auto_create`: the source topic whose mirror the link creates by itself. `acls`, `schemas`: they are copied.
     `ack_both`: clients' writes are answered when they are on both clusters.
     """
 
@@ -37,6 +38,7 @@ class LinkOptions(TypedDict, total=False):
     auto_create: str
     acls: bool
     ack_both: bool
+    schemas: bool
 
 
 class Stuck(Exception):
@@ -112,6 +114,13 @@ class Operator:
                 {"name": "acl.filters", "value": json.dumps(every)},
                 {"name": "acl.sync.ms", "value": "1000"},
                 {"name": "acl.sync.write.hosts", "value": GATEWAYS},
+            ]
+        if options.get("schemas"):
+            configs += [
+                {"name": "schema.sync.enable", "value": "true"},
+                {"name": "schema.source.registry.url", "value": SOURCE_URL},
+                {"name": "schema.target.registry.url", "value": TARGET_URL},
+                {"name": "schema.sync.ms", "value": "2000"},
             ]
         await self.say("POST", "/v3/links", {"link_name": self.link, "configs": configs})
 

@@ -57,7 +57,7 @@ class RunPlan:
 
     `brief`: only the clients of topics that are created; their producers move onto gateways behind the last create.
     `synced`: the offsets of groups are synced all the time. `auto_create`: the link creates the mirror of `AUTO` by
-    itself, once there is such a topic. `acls`: it copies the ACLs of its source.
+    itself, once there is such a topic. `acls`: it copies the ACLs of its source; `schemas`: its registry.
     `cast`: who else takes part, see `roles.py`.
     `lease_s`: shorter than the longest pauses, so that leases do end. `in_order`: nothing of the run gives a producer
     a reason to begin a new epoch, nor ends a transaction but its client.
@@ -77,6 +77,7 @@ class RunPlan:
     synced: bool = False
     auto_create: bool = False
     acls: bool = False
+    schemas: bool = False
     cast: tuple[str, ...] = ()
     rate_per_s: float = 20.0
     lease_s: float = 8.0

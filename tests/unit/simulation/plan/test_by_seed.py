@@ -165,6 +165,7 @@ def test_plans_of_the_seeds_below_stay_as_they_were():
         there = plan(seed).as_json()
         assert there.pop("acls") is False  # plans have had it since then
         del there["leaders_lost"], there["ack_both"], there["stamped"]  # and these, which are not drawn
+        assert there.pop("schemas") is False
         there["acts"] = [{name: value for name, value in act.items() if name != "how"} for act in there["acts"]]
         told.update(json.dumps(there, sort_keys=True).encode())
     assert told.hexdigest() == "921f1e48568705c0"
@@ -191,5 +192,8 @@ def test_every_event_of_the_random_runs_is_drawn():
         EventKind.CONFIGS_CHANGED,
         EventKind.STATE_LOST,
         *UNSTEADY,
+        EventKind.SCHEMAS_CHANGED,
+        EventKind.SCHEMAS_REFUSED,
+        EventKind.SCHEMA_FIRST,
     }  # of the runs from FURTHER_FROM on
     assert drawn == set(EventKind) - never
