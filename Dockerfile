@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# The gateway, and nothing else: no compiler, no tests, no JDK, and not root.
+# The gateway, and nothing else: no compiler, no pip, no tests, no JDK, and not root.
 #
 # Packages are pinned by hash (requirements/). The base is pinned by whoever builds, since its digest is another one with
 # each of its security updates:
@@ -30,6 +30,13 @@ COPY gateway/ gateway/
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
  && /opt/lockgate/bin/pip install --no-deps --no-index dist/*.whl \
  && /opt/lockgate/bin/pip check
+# What a gateway never imports: of kafka-python all but its tables of messages (protocol/kafka_tables.py), and pip.
+RUN cd /opt/lockgate/lib/python3*/site-packages \
+ && find kafka -mindepth 1 -maxdepth 1 ! -name __init__.py ! -name protocol ! -name errors.py ! -name structs.py ! -name util.py \
+      -exec rm -r {} + \
+ && rm -rf pip pip-*.dist-info setuptools setuptools-*.dist-info pkg_resources _distutils_hack distutils-precedence.pth \
+      /opt/lockgate/bin/pip* \
+ && /opt/lockgate/bin/python -c "import gateway.runtime.process, gateway.cli.main"
 
 FROM ${BASE}
 ARG BASE
@@ -44,6 +51,11 @@ RUN groupadd --gid 10001 lockgate \
  && useradd --uid 10001 --gid lockgate --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin lockgate \
  && install --directory --owner lockgate --group lockgate --mode 0700 /var/lib/lockgate
 COPY --from=build /opt/lockgate /opt/lockgate
+# Nothing is installed here any more: no pip, nor what would bring it back.
+RUN cd /usr/local/lib/python3.* \
+ && rm -rf ensurepip site-packages/pip site-packages/pip-*.dist-info site-packages/setuptools* site-packages/wheel* \
+      site-packages/pkg_resources site-packages/_distutils_hack site-packages/distutils-precedence.pth \
+      idlelib lib2to3 tkinter turtledemo /usr/local/bin/pip* /usr/local/bin/idle* /usr/local/bin/2to3*
 
 USER 10001:10001
 WORKDIR /etc/lockgate
