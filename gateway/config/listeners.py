@@ -17,7 +17,8 @@ Protocol = Literal["", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 class Limits(Section):
     """How much clients may take of the gateway: see `gateway/proxy/rules/limits.py` and docs/security.md.
 
-    Sizes in bytes, times in seconds. `connections_per_second`: new ones of one address. `forwarded_bytes_per_second`:
+    Sizes in bytes, times in seconds. `connections_per_second`: new ones of one address; `handshakes_per_second`: of
+    TLS, likewise. `forwarded_bytes_per_second`:
     of one principal's writes to sources, as a broker's producer_byte_rate; 0: any number. `rights_kept_s`: 1 s to 5
     min; so much later than at a broker counts what an administrator revokes.
     """
@@ -25,6 +26,7 @@ class Limits(Section):
     connections: Annotated[int, Field(ge=1)] = 20_000
     connections_per_address: Annotated[int, Field(ge=1)] = 5_000
     connections_per_second: Annotated[int, Field(ge=1)] = 1_000
+    handshakes_per_second: Annotated[int, Field(ge=1)] = 50
     login_request_bytes: Annotated[int, Field(ge=1_024, le=2**31 - 1)] = 65_536
     login_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 30.0
     request_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0

@@ -449,7 +449,8 @@ def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
     yield connections
     yield counted(
         "lockgate_connections_refused_total",
-        "Client connections not accepted, by limit (connections, address, rate, proxy, header).",
+        "Client connections not accepted, by limit (connections, address, rate, handshakes, handshakes_of_all, proxy, "
+        "header).",
         "limit",
         numbers.refused,
     )

@@ -1,19 +1,16 @@
 """Which connections of clients are accepted: so many in all, so many of one address, so many new ones of it a second.
 
-An address is an IPv4 address, or an IPv6 network of 64 bits, which is what one host can have. The rate is a bucket per
-address, which holds two seconds' worth. Pure: the time is an argument.
+An address is an IPv4 address, or an IPv6 network of 64 bits, which is what one host can have. Pure: the time is an
+argument.
 """
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from typing import Final
 
 from gateway.proxy.rules.limits import Limits
-
-_BURST_S: Final = 2.0
-_KEPT: Final = 4_096  # buckets; those that are full again are forgotten when there are more
+from gateway.proxy.rules.rates import Rates
 
 
 class Admission:
@@ -21,10 +18,9 @@ class Admission:
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         self._limits = limits
-        self._clock = clock
         self._open = 0
         self._of_address: dict[str, int] = {}
-        self._buckets: dict[str, tuple[float, float]] = {}  # tokens, and when there were so many
+        self._rates = Rates(limits.connections_per_second, clock)
         self.refused: dict[str, int] = {}
 
     def refusal(self, host: str) -> str:
@@ -67,26 +63,11 @@ class Admission:
 
     def _reason(self, address: str) -> str:
         limits = self._limits
-        if not self._takes_token(address):
+        if not self._rates.take(address):
             return "rate"
         if self._open >= limits.connections:
             return "connections"
         return "address" if self._of_address.get(address, 0) >= limits.connections_per_address else ""
-
-    def _takes_token(self, address: str) -> bool:
-        rate, now = self._limits.connections_per_second, self._clock()
-        most = rate * _BURST_S
-        tokens, at = self._buckets.get(address, (most, now))
-        tokens = min(most, tokens + (now - at) * rate)
-        if len(self._buckets) >= _KEPT and address not in self._buckets:
-            self._forget(now, rate, most)
-        self._buckets[address] = (tokens - 1 if tokens >= 1 else tokens, now)
-        return tokens >= 1
-
-    def _forget(self, now: float, rate: float, most: float) -> None:
-        """Drop the buckets that are full; all of them if none is: that many addresses at once have no rate to keep."""
-        kept = {a: (tokens, at) for a, (tokens, at) in self._buckets.items() if tokens + (now - at) * rate < most}
-        self._buckets = kept if len(kept) < _KEPT else {}
 
 
 def address_of(host: str) -> str:

@@ -13,6 +13,7 @@ class Limits:
         connections: of clients, at a time.
         connections_per_address: of one address (IPv6: of one /64) at a time.
         connections_per_second: new ones of one address; twice as many may come at once.
+        handshakes_per_second: of TLS, of one address; twice as many may come at once.
         login_request_bytes: the largest request before a login, as Kafka's `sasl.server.max.receive.size`.
         login_timeout_s: from a connection, or from the beginning of another login, to the target's consent.
         request_timeout_s: for a request to arrive whole, while the gateway reads it.
@@ -28,6 +29,7 @@ class Limits:
     connections: int
     connections_per_address: int
     connections_per_second: int
+    handshakes_per_second: int
     login_request_bytes: int
     login_timeout_s: float
     request_timeout_s: float

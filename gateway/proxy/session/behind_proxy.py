@@ -17,6 +17,7 @@ import structlog
 
 from gateway.proxy.rules.admission import Admission
 from gateway.proxy.rules.proxy_protocol import MOST_BYTES, BadHeaderError, Proxies, client_of, header_size
+from gateway.transport.sockets import readable
 
 HEADER_S: Final = 5.0
 """For the whole header, from the connection on. The protocol asks for three at least: a TCP retransmission."""
@@ -98,19 +99,10 @@ async def read_header(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> b
         try:
             seen = sock.recv(MOST_BYTES, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
-            await _readable(loop, sock)
+            await readable(loop, sock)
             continue
         if not seen:
             raise BadHeaderError("the connection ended before its PROXY header did")
         size = header_size(header + seen)
         header += sock.recv(min(len(seen), size - len(header)) if size else len(seen))
     return header
-
-
-async def _readable(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
-    ready = asyncio.Event()
-    loop.add_reader(sock.fileno(), ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(sock.fileno())

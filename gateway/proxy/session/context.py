@@ -9,6 +9,7 @@ import structlog
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.proxy.rules.admission import Admission
+from gateway.proxy.rules.handshakes import Handshakes
 from gateway.proxy.rules.held_requests import HeldRequests
 from gateway.proxy.rules.last_rights import LastRights
 from gateway.proxy.rules.limits import Limits
@@ -31,6 +32,7 @@ class Sessions:
     Attributes:
         open: the sessions, in the order in which they came.
         admission: which connections are accepted.
+        handshakes: of TLS, with clients.
         waiters: at gates, by principal.
         held: the memory of requests that wait.
         unproven: that of requests before a login.
@@ -58,6 +60,7 @@ class Sessions:
         self.lease_valid = lease_valid
         self.limits = limits
         self.admission = Admission(limits, clock)
+        self.handshakes = Handshakes(limits, clock)
         self.waiters = WaiterCounts(limits.waiters_per_principal)
         self.held = HeldRequests(limits.held_request_bytes)
         self.unproven = UnprovenRequests(limits.held_request_bytes)

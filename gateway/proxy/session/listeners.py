@@ -22,9 +22,11 @@ from gateway.proxy.session.behind_proxy import BehindProxy
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.proxy_session import ProxySession
+from gateway.proxy.session.securing import Securing
 from gateway.proxy.session.sides import ClientSide, UpstreamSide
 from gateway.proxy.session.timeouts import Timeouts
 from gateway.transport.background import kept_running
+from gateway.transport.handshake_cost import handshake_cost
 from gateway.transport.listening import Acceptor, connect, listen
 from gateway.transport.sockets import peer_host
 
@@ -37,6 +39,8 @@ _REFUSED = {
     "connections": "a limit is reached",
     "address": "a limit is reached",
     "rate": "a limit is reached",
+    "handshakes": "a limit is reached",
+    "handshakes_of_all": "a limit is reached",
     "proxy": "it is none of proxy_protocol_from",
     "header": "no PROXY header was there in time",
 }
@@ -74,6 +78,7 @@ class Listeners:
         self._behind_proxy = BehindProxy(
             sessions.loop, sessions.admission, self._refuse, sessions.limits.login_timeout_s
         )
+        self._securing = Securing(sessions, self._refuse)
         self._timeouts = Timeouts(sessions.limits, idle_timeout_s)
         self._rng = rng
         self._accepts_sockets = plain_sockets
@@ -90,6 +95,8 @@ class Listeners:
         self._sessions.connect = self._connect
         self._learn_names()
         for listener in self.every:
+            if listener.tls is not None:
+                self._sessions.handshakes.cost(handshake_cost(listener.tls()))
             await self._listen(listener, None, listener.bootstrap_port)
         for node_id, (host, port, _rack) in sorted(self._target.view.brokers.items()):
             self._addresses[node_id] = (host, port)
@@ -210,23 +217,7 @@ class Listeners:
         if listener.tls is None:
             side.accepted(sock)
         else:
-            work = self._sessions.loop.create_task(
-                self._secure(side, sock, host, listener.tls()), name="TLS of a client"
-            )
-            self._sessions.spawn(work)
-
-    async def _secure(self, side: ClientSide, sock: socket.socket, host: str, tls: ssl.SSLContext) -> None:
-        """With the certificates of now: those of an earlier connection may have been renewed since."""
-        timeout = self._sessions.limits.login_timeout_s
-        try:
-            await self._sessions.loop.connect_accepted_socket(
-                lambda: side, sock, ssl=tls, ssl_handshake_timeout=timeout
-            )
-        except (OSError, TimeoutError) as error:  # ssl.SSLError is an OSError
-            sock.close()
-            _log.debug("TLS failed", client=host, error=str(error))
-            if not side.is_connected:
-                self._sessions.admission.left(host)
+            self._securing.accepted(side, sock, host, listener.tls)
 
     # -- from a session to its broker ----------------------------------------------------------------------
 
@@ -304,6 +295,7 @@ class Listeners:
         for server in self._servers.values():
             server.close()
         self._behind_proxy.close()
+        self._securing.close()
         for session in list(self._sessions.open):
             session.drain()
         with contextlib.suppress(TimeoutError):

@@ -14,6 +14,7 @@ _OF_ALL: Final = (
     "connections",
     "connections_per_address",
     "connections_per_second",
+    "handshakes_per_second",
     "waiters_per_principal",
     "held_request_bytes",
     "forwarded_bytes_per_second",

@@ -17,6 +17,7 @@ import pytest
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.behind_proxy import read_header
 from gateway.proxy.session.context import Sessions
+from protocol.apis import ApiKey
 from tests.support.gateways.listening import is_closed, listening
 from tests.support.identities.self_signed import self_signed
 from tests.support.proxy.limits import limits_with
@@ -24,6 +25,8 @@ from tests.support.waiting import wait_until_async
 
 HOST = "127.0.0.1"
 SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
+HEAD = struct.pack(">ihhih", 30, ApiKey.API_VERSIONS, 3, 1, -1)
+"""Of a request: a broker is asked for."""
 
 
 def line(client: str) -> bytes:
@@ -77,7 +80,7 @@ async def test_the_client_is_who_the_load_balancer_names(
     unused_port: Callable[[], int], header: Callable[[str], bytes]
 ) -> None:
     async with place_at(unused_port()) as place:
-        await place.connect(header("203.0.113.7") + b"\0")
+        await place.connect(header("203.0.113.7") + HEAD)
         await wait_until_async(lambda: bool(place.began))
         assert place.hosts == ["203.0.113.7"]
 
@@ -160,7 +163,7 @@ async def test_tls_comes_behind_the_header(unused_port: Callable[[], int], tmp_p
         writer.write(binary("203.0.113.7"))
         await writer.start_tls(trusting, server_hostname="gateway")
         await wait_until_async(lambda: place.hosts == ["203.0.113.7"])
-        writer.write(b"\0")
+        writer.write(HEAD)
         await wait_until_async(lambda: bool(place.began))
         writer.close()
         with suppress(OSError):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.proxy.rules.admission import _KEPT, Admission
+from gateway.proxy.rules.admission import Admission
+from gateway.proxy.rules.rates import KEPT
 from tests.support.proxy.limits import limits_with
 
 
@@ -67,11 +68,11 @@ def test_so_many_new_ones_in_a_second(clock: Clock) -> None:
 
 def test_addresses_are_not_remembered_for_ever(clock: Clock) -> None:
     limits = admission(clock, connections=10**9)
-    for n in range(3 * _KEPT):
+    for n in range(3 * KEPT):
         clock.now += 1
         limits.refusal(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}")
         limits.left(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}")
-    assert len(limits._buckets) <= _KEPT
+    assert len(limits._rates) <= KEPT
     assert not limits._of_address
 
 

@@ -1,0 +1,75 @@
+"""TLS handshakes of clients: how many are begun, and how many may be under way.
+
+A handshake costs the event loop half a millisecond of CPU to four, by the certificate's key, and a stranger nearly
+nothing. So one address may begin so many a second, and all of them together no more than take `SHARE` of a core, by
+what one was measured to cost. A handshake begins when the client has sent something, so silence costs no more than a
+connection.
+
+`UNDER_WAY` may be under way at a time. For one more the oldest is closed: a handshake is over within two round trips,
+so the oldest of so many is hardly ever a client's. Having newcomers wait was the other way: then as many strangers who
+end none would hold everybody up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from gateway.proxy.rules.admission import address_of
+from gateway.proxy.rules.limits import Limits
+from gateway.proxy.rules.rates import Rates
+
+SHARE: Final = 0.25
+"""Of a core's time, for the handshakes of a process."""
+UNDER_WAY: Final = 512
+_ALL: Final = ""
+_LEAST_S: Final = SHARE / UNDER_WAY
+"""What a handshake is taken to cost, at least: so at the highest rate each has a second before it is the oldest."""
+
+
+class Handshake(Protocol):
+    """One that is under way."""
+
+    def cancel(self) -> object:
+        """End it, and its connection."""
+
+
+class Handshakes:
+    """Of one process."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+        self._of_address = Rates(limits.handshakes_per_second, clock)
+        self._of_all = Rates(SHARE / _LEAST_S, clock)
+        self._under_way: dict[Handshake, None] = {}
+
+    @property
+    def under_way(self) -> int:
+        """How many."""
+        return len(self._under_way)
+
+    @property
+    def per_second(self) -> float:
+        """Of all addresses."""
+        return self._of_all.rate
+
+    def cost(self, seconds: float) -> None:
+        """What one takes of the CPU, at the listener where it takes most."""
+        self._of_all.rate = min(self._of_all.rate, SHARE / max(seconds, _LEAST_S))
+
+    def refusal(self, host: str) -> str:
+        """By which limit none is begun with a client there; '': it may be."""
+        if not self._of_address.take(address_of(host)):
+            return "handshakes"
+        return "" if self._of_all.take(_ALL) else "handshakes_of_all"
+
+    def begins(self, handshake: Handshake) -> None:
+        """It begins; the oldest may be ended for it."""
+        self._under_way[handshake] = None
+        if len(self._under_way) > UNDER_WAY:
+            oldest = next(iter(self._under_way))
+            del self._under_way[oldest]
+            oldest.cancel()
+
+    def ended(self, handshake: Handshake) -> None:
+        """It has come to its end, whichever."""
+        self._under_way.pop(handshake, None)
