@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from struct import Struct
 from typing import Final, NamedTuple, overload
 
@@ -21,9 +22,11 @@ FORGOTTEN_S: Final = 15 * 60.0
 """Longer than clients retry: delivery.timeout.ms is 2 minutes in Java, message.timeout.ms 5 in librdkafka."""
 
 _MARK_S: Final = 30.0
+_MOST_BYTES: Final = BATCHES_PER_PRODUCER * ROW.size
 _KEPT_BYTES: Final = (BATCHES_PER_PRODUCER - 1) * ROW.size
 _EPOCH: Final = slice(-ROW.size + 8, -ROW.size + 10)  # of the last row
 _OFFSET: Final = Struct(">q")  # the end of a row
+_ID: Final = Struct(f">q{ROW.size - 8}x")
 
 _HEADER_BYTES: Final = 61
 _LAST_OFFSET_DELTA: Final = Struct(">i")  # at byte 23 of a v2 batch
@@ -48,21 +51,30 @@ class CarriedTable(NamedTuple):
 class ProducerTable:
     """Bounded: the producer that has been silent longest is forgotten first, at the latest `FORGOTTEN_S` after its last
     batch was read. That is counted from when it was read here, never by the batch's own timestamp, which may be any
-    time: no earlier than its broker appended it, so nothing is forgotten that a client may still retry."""
+    time: no earlier than its broker appended it, so nothing is forgotten that a client may still retry.
 
-    __slots__ = ("_batches", "_marks", "_max_producers", "_next_offset")
+    A table that was carried over stays packed until a batch is noted. A gateway may take thirty partitions in one turn
+    of its event loop, with ten thousand producers each, and hand them over again soon, without one batch in between.
+    """
+
+    __slots__ = ("_aged_at", "_batches", "_carried", "_marks", "_max_producers", "_next_offset")
 
     def __init__(self, max_producers: int = MAX_PRODUCERS) -> None:
         self._batches: dict[int, bytes] = {}  # each one's last batches, rows of `ROW`; in order of last use
         self._max_producers = max_producers
+        self._carried: PackedProducers | None = None  # all that is known, as long as it is not taken apart
+        self._aged_at: float | None = None  # when that was first to age
         self._next_offset = 0
         self._marks: deque[tuple[float, int]] = deque()  # (when, everything below this offset had been read by then)
 
     def __len__(self) -> int:
+        self._take_apart()
         return len(self._batches)
 
     def saw(self, producer_id: int, epoch: int, first_sequence: int, last_offset_delta: int, base_offset: int) -> None:
         """Note one batch. A batch at or below one already noted (fetched twice) is ignored."""
+        if self._carried is not None:
+            self._take_apart()
         if base_offset < self._next_offset:
             return
         self._next_offset = base_offset + 1
@@ -79,6 +91,12 @@ class ProducerTable:
 
     def age(self, now: float) -> None:
         """Forget who has been silent for long. `now`: monotonic seconds; cheap, and to be called now and then."""
+        if self._carried is not None:
+            if self._aged_at is None:
+                self._aged_at = now
+            if now - self._aged_at < FORGOTTEN_S:
+                return
+            self._take_apart()
         marks = self._marks
         if not marks or now - marks[-1][0] >= _MARK_S:
             marks.append((now, self._next_offset))
@@ -92,17 +110,38 @@ class ProducerTable:
             del self._batches[silent]
 
     def carry_over(self, entries: Iterable[ProducerEntry]) -> None:
-        """Begin with what another mirror of the partition knew."""
+        """Begin with what another mirror of the partition knew. Packed it is what its table's `packed` has told."""
+        if isinstance(entries, PackedProducers) and not self._next_offset and self._carried is None:
+            self._carried = entries or None
+            return
+        self._take_apart()
         for entry in sorted(entries, key=lambda entry: entry.base_offset):
             delta = offset_behind(entry) - 1 - entry.base_offset
             self.saw(entry.producer_id, entry.epoch, entry.first_sequence, delta, entry.base_offset)
 
+    def _take_apart(self) -> None:
+        carried, self._carried = self._carried, None
+        if carried is None:
+            return
+        rows, begin = carried.rows, 0
+        for (producer_id,), run in groupby(_ID.iter_unpack(rows)):
+            end = begin + sum(1 for _ in run) * ROW.size
+            before = self._batches.pop(producer_id, b"")
+            self._batches[producer_id] = (before + rows[begin:end])[-_MOST_BYTES:]
+            begin = end
+        self._next_offset = _OFFSET.unpack(rows[-_OFFSET.size :])[0] + 1
+        if self._aged_at is not None:
+            self._marks.append((self._aged_at, self._next_offset))
+
     def packed(self) -> PackedProducers:
         """All batches known; those of a producer together, who wrote last comes last."""
+        if self._carried is not None:
+            return self._carried
         return PackedProducers(b"".join(self._batches.values()))
 
     def entries(self) -> tuple[ProducerEntry, ...]:
         """All batches known, by offset, lowest first: an object for each."""
+        self._take_apart()
         return tuple(sorted(self.packed(), key=lambda entry: entry.base_offset))
 
 
