@@ -23,6 +23,7 @@ from tests.simulation.faults.steps import watched
 from tests.simulation.fleet import logs
 from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
 from tests.simulation.fleet.looks import Looks
+from tests.simulation.fleet.work import Work
 from tests.simulation.judge import Judge
 from tests.simulation.judge.in_order import judge_in_order
 from tests.simulation.judge.promises import judge_promises
@@ -144,6 +145,7 @@ class World:
         self.branches: dict[str, Branch] = {}  # by mirror topic
         self.more_topics: list[str] = []
         self.looks = Looks(loop.time)
+        self.work = Work(loop, self.story.tell)
         self.rights = Rights(self) if plan.acls else None
         self.schemas = Schemas(self) if plan.schemas else None
         elsewhere = joined_topics(plan)
@@ -312,7 +314,7 @@ class World:
         watching = self.loop.spawn(self.loop.lab, self._watch(), "judge")
         try:
             registries = nullcontext() if self.schemas is None else self.schemas.opened()
-            with watched(self._aim.stepped), self.looks.noted(), registries:
+            with watched(self._aim.stepped), self.looks.noted(), registries, self.work.charged():
                 await self._set_up()
                 for act in self.plan.acts:
                     await asyncio.sleep(act.pause_s)
@@ -332,6 +334,8 @@ class World:
         )
         for branch in self.branches.values():
             outcome.verdict = outcome.verdict.and_also(branch.judge.verdict(at_rest=not stuck))
+        for stall in self.work.stalls:
+            outcome.broken = outcome.broken or f"stalled: {stall}"
         for error in self.loop.unhandled:
             outcome.broken = outcome.broken or f"unhandled: {error.get('message')}: {error.get('exception')!r}"
         outcome.story, outcome.digest = self.story.lines, self.story.digest()

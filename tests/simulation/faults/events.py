@@ -25,6 +25,7 @@ from tests.simulation.faults.faults import started
 from tests.simulation.faults.ground_events import GroundEvents
 from tests.simulation.faults.late_ends import LateEnds
 from tests.simulation.faults.late_identities import LateIdentities
+from tests.simulation.faults.many_producers import ManyProducers
 from tests.simulation.faults.network_events import NetworkEvents, woken
 from tests.simulation.faults.stage import Stage
 from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
@@ -70,6 +71,7 @@ class Events:
             **GroundEvents(stage).table,
             **ClusterEvents(stage).table,
             **CarriedEvents(stage).table,
+            **ManyProducers(stage).table,
             EventKind.GROUP_ASKS: self._group_asks,
             EventKind.PRODUCER_EARLY: self._producer_early,
             EventKind.FAILOVER_ASKED: self._failover_asked,

@@ -14,6 +14,7 @@ from tests.simulation.operations.operator import Operator
 from tests.simulation.operations.rights import Rights
 from tests.simulation.operations.schemas import Schemas
 from tests.simulation.plan import Act
+from tests.simulation.recorder import Recorder
 from tests.simulation.story import Story
 
 
@@ -25,6 +26,7 @@ class Stage(Scene, Protocol):
     rights: Rights | None
     schemas: Schemas | None
     judge: Judge
+    recorder: Recorder
 
     @property
     def operator(self) -> Operator:

@@ -102,6 +102,7 @@ class GatewayNode:
             raise NotServing(f"{self.name} runs already")
         if self.node.state is State.DEAD:
             self.node = self.loop.restart(self.node)
+        self.node.takes_time = True
         self.lives += 1
         self.ended = ""
         up: asyncio.Future[None] = self.loop.create_future()

@@ -3,6 +3,9 @@
 Nothing ready means that time jumps to the next timer. Each handle belongs to the node of its context (`CURRENT`): what
 comes due on a stopped node is kept until it wakes up, what comes due on a dead one is dropped.
 
+Code takes no time, but for what is told to `works`: the clock goes on for whatever runs then, as it would, and nothing
+else of its node happens before that is over.
+
 Why a loop of our own: async-solipsism and looptime have a virtual clock, but one process that nobody can stop, kill or
 cut off from the others, and detangle and simloop ask for a newer Python than the gateway does.
 
@@ -22,8 +25,9 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from contextvars import Context, copy_context
+from functools import partial
 from heapq import heapify, heappop, heappush
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from tests.simulation.kernel.network import Network
 from tests.simulation.kernel.node import CURRENT, Node, State
@@ -35,6 +39,8 @@ EPOCH_MS = 1_700_000_000_000
 _SPINS = 200_000
 _LEAST_TO_SWEEP = 256
 _ENDINGS = 1000
+_LEAST_WORK_S = 0.001
+"""What one callback computes for less than that takes no time: a run's steps stay as they are where little is done."""
 
 
 class Spinning(BaseException):
@@ -98,6 +104,7 @@ class SimLoop(asyncio.BaseEventLoop):
         rng: for the story; parts that want their own ask `random(name)`.
         lab: the node of whoever is no node: stories, faults, judges.
         unhandled: what would have been logged as an exception that nobody retrieved.
+        on_work: told of each node whose event loop was kept, and for how many seconds.
     """
 
     def __init__(self, seed: int, spins: int = _SPINS) -> None:
@@ -111,6 +118,10 @@ class SimLoop(asyncio.BaseEventLoop):
         self.network = Network(self)
         self.now = _START_S
         self.handled = 0
+        self.on_work: list[Callable[[Node, float], None]] = []
+        self._began = self._worked_s = 0.0  # the callback that runs: when, and what it has computed
+        self._thread_s: float | None = None  # the same of what runs in a thread
+        self._kept_by: Node | None = None  # whose event loop it keeps
         self._queue: deque[SimHandle] = deque()
         self._timers: list[tuple[float, int, SimHandle]] = []
         self._sequence = 0
@@ -154,7 +165,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def pause(self, node: Node) -> None:
         """SIGSTOP. What comes due from now on is kept."""
-        if node.is_in(State.RUNNING):
+        if not (node.is_in(State.PAUSED) or node.is_in(State.DEAD)):
             node.state, node.running = State.PAUSED, False
 
     def wake(self, node: Node) -> None:
@@ -182,6 +193,49 @@ class SimLoop(asyncio.BaseEventLoop):
         node.servers.clear()
         for endpoint in tuple(node.endpoints):
             endpoint.died()
+
+    # -- work ----------------------------------------------------------------------------------------------------
+
+    def works(self, seconds: float) -> float:
+        """What runs has computed for so long: by its own clock it is later now, and its node does nothing meanwhile.
+
+        Returns:
+            What the same callback has computed so far; 0 where that takes no time of an event loop.
+        """
+        node = CURRENT.get(self.lab)
+        if self._thread_s is not None:
+            self._thread_s += seconds
+            return 0.0
+        if node.takes_time and (node.running or (node is self._kept_by and node.is_in(State.COMPUTING))):
+            if not self._worked_s:
+                self._began = self.now
+            self._worked_s += seconds
+            if self._worked_s >= _LEAST_WORK_S:
+                self._kept_by = node
+                node.state, node.running = State.COMPUTING, False
+                self.now = node.computes_until = self._began + self._worked_s
+            return self._worked_s
+        return 0.0
+
+    def _worked(self, now: float) -> None:
+        """A callback that has computed is over: for the others it is as late as it was."""
+        node, seconds = self._kept_by, self._worked_s
+        self.now, self._worked_s, self._kept_by = now, 0.0, None
+        if node is None:
+            return
+        if node.is_in(State.COMPUTING):
+            self.call_at(node.computes_until, self._has_computed, node, context=self.lab.context)
+        for told in self.on_work:
+            told(node, seconds)
+
+    def _has_computed(self, node: Node) -> None:
+        """As an event loop does, it looks at its sockets first, then at its timers."""
+        if node.is_in(State.COMPUTING):
+            node.state, node.running = State.RUNNING, True
+            kept, node.kept = node.kept, []
+            for endpoint in tuple(node.endpoints):
+                endpoint.woken()
+            self._queue.extend(kept)
 
     # -- time ----------------------------------------------------------------------------------------------------
 
@@ -274,7 +328,9 @@ class SimLoop(asyncio.BaseEventLoop):
                             handle.context.run(handle.callback, *handle.args)
                         except BaseException as exc:  # noqa: BLE001 - as asyncio does
                             self._failed(handle, exc)
-                    elif handle.node.state is State.PAUSED:
+                        if self._worked_s:
+                            self._worked(now)
+                    elif handle.node.state is not State.DEAD:
                         handle.node.kept.append(handle)
             handle = timer = None  # type: ignore[assignment]  # what they hold ends now, not with the next
             if self._stopping:  # type: ignore[attr-defined]
@@ -312,9 +368,20 @@ class SimLoop(asyncio.BaseEventLoop):
         SimTask.__init__(task, coro, loop=self, name=name or f"Task-{number}", context=context)
         return task
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> NoReturn:  # type: ignore[override]
-        """A thread would not know virtual time: nothing of a gateway may need one."""
-        raise RuntimeError(f"{func!r} is to run in a thread: that cannot be simulated")
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """A thread that only computes: that is done at once, and takes its time beside the event loop."""
+        found: asyncio.Future[Any] = self.create_future()
+        self._thread_s = 0.0
+        try:
+            settle = partial(_settle, found, func(*args), None)
+        except Exception as exc:  # noqa: BLE001 - whoever waits gets it
+            settle = partial(_settle, found, None, exc)
+        finally:
+            seconds, self._thread_s = self._thread_s, None
+        self.call_later(seconds, settle)
+        return found
 
     async def shutdown_default_executor(self) -> None:
         """There is none."""
@@ -384,6 +451,15 @@ _new = object.__new__
 
 def _nothing() -> None:
     pass
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
 
 
 def _bury(task: asyncio.Task[Any]) -> None:

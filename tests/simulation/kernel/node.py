@@ -1,4 +1,4 @@
-"""A node: one simulated process on a machine of its own. It runs, is stopped (SIGSTOP) or is dead (SIGKILL)."""
+"""A node: one simulated process on a machine of its own. It runs, computes, is stopped (SIGSTOP) or dead (SIGKILL)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class State(enum.Enum):
     """Of a process."""
 
     RUNNING = "running"
+    COMPUTING = "computing"  # its event loop is kept by what runs on it
     PAUSED = "paused"
     DEAD = "dead"
 
@@ -25,12 +26,15 @@ class Node:
 
     Attributes:
         running: the same as `state is State.RUNNING`, for the loop.
-        kept: what came due while the node was stopped, in order.
+        kept: what came due while the node was stopped, or computed, in order.
+        takes_time: what it computes takes virtual time (`SimLoop.works`).
+        computes_until: while it computes.
         remains: tasks of a dead node. As long as somebody holds them, their `finally` does not run.
         wall_offset_ms: how far this machine's wall clock is off.
     """
 
     __slots__ = (
+        "computes_until",
         "context",
         "endpoints",
         "kept",
@@ -40,6 +44,7 @@ class Node:
         "running",
         "servers",
         "state",
+        "takes_time",
         "wall_offset_ms",
     )
 
@@ -48,6 +53,8 @@ class Node:
         self.state = State.RUNNING
         self.running = True
         self.wall_offset_ms = 0
+        self.takes_time = False
+        self.computes_until = 0.0
         self.kept: list[SimHandle] = []
         self.remains: list[Any] = []
         self.servers: dict[int, Server] = {}

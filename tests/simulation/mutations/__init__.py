@@ -16,6 +16,7 @@ def mutations() -> Mapping[str, Mutation]:
         as_one_faults,
         carry_faults,
         cluster_faults,
+        cpu_faults,
         cut_off_faults,
         gateway_faults,
         ground_faults,
@@ -46,6 +47,7 @@ def mutations() -> Mapping[str, Mutation]:
         ground_faults.MUTATIONS,
         owner_faults.MUTATIONS,
         cluster_faults.MUTATIONS,
+        cpu_faults.MUTATIONS,
     )
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):

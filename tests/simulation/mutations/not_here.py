@@ -24,6 +24,10 @@ NOT_HERE: Final[Mapping[str, str]] = {
     "that are seeded along with it here (a commit is confirmed by an older transaction); "
     "tests/unit/proxy/handlers/transactions/test_end_txn.py has it alone",
     "past: time stamps of a clock an hour ahead are refused": "the broker model takes any time stamp",
+    "cpu: producer tables never age": "a quarter of an hour of a run is too much CPU, and a table has a bound besides; "
+    "tests/unit/mirror/partition/rules/test_producer_table.py has it",
+    "cpu: a large change is coded in one turn": "packed, two partitions take a tenth of what is allowed; "
+    "tests/unit/state/test_producer_tables.py has many",
 }
 
 OPEN: Final[Mapping[str, str]] = {}

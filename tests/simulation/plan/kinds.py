@@ -108,6 +108,8 @@ class EventKind(StrEnum):
     """A gateway is killed again and again within a session of the fleet's group, also while it starts."""
     STATE_LOST = "state-lost"
     """The leader of the state topic dies with the last records, which it has acknowledged: nobody else has them."""
+    MANY_PRODUCERS = "many-producers"
+    """Ten thousand producers have written to each partition of topic `plain`."""
     TARGET_LOSES = "target-loses"
     """The target's leader dies with the last records, which it has acknowledged: no other replica has them."""
     SOURCE_REWRITTEN = "source-rewritten"

@@ -147,12 +147,128 @@ def test_sets_of_tasks_have_the_order_in_which_they_were_made(loop):
     assert loop.run_until_complete(story()) == [str(number) for number in range(50)]
 
 
-def test_what_would_run_in_a_thread_is_told(loop):
+def test_whoever_computes_is_late_and_keeps_its_node_alone(loop):
+    node, other, seen = loop.node("gw-0"), loop.node("gw-1"), []
+    node.takes_time = True
+
+    async def ticks(name):
+        while True:
+            await asyncio.sleep(0.01)
+            seen.append((name, round(loop.time() - 1000, 3)))
+
+    async def computes():
+        loop.works(0.004)
+        loop.works(0.021)
+        seen.append(("computed", round(loop.time() - 1000, 3)))
+
     async def story():
-        with pytest.raises(RuntimeError, match="cannot be simulated"):
-            await asyncio.to_thread(gc.collect)
+        for each in (node, other):
+            loop.spawn(each, ticks(each.name), "ticks")
+        loop.spawn(node, computes(), "computes")
+        await asyncio.sleep(0.027)
 
     loop.run_until_complete(story())
+    assert seen == [("computed", 0.025), ("gw-1", 0.01), ("gw-1", 0.02), ("gw-0", 0.025)]
+
+
+def test_what_is_computed_of_little_and_by_others_takes_no_time(loop):
+    async def computes(seconds):
+        loop.works(seconds)
+
+    async def story():
+        loop.node("gw-0").takes_time = True
+        await loop.spawn(loop.node("gw-0"), computes(0.000_9), "a little")
+        await loop.spawn(loop.node("client"), computes(9.0), "computes")
+        loop.works(9.0)
+        assert loop.time() == 1000
+
+    loop.run_until_complete(story())
+
+
+def test_what_a_computing_node_sends_leaves_late_and_what_it_is_sent_waits(loop):
+    arrived: list[tuple[str, float]] = []
+
+    class Ends(asyncio.Protocol):
+        def __init__(self, name):
+            self.name = name
+
+        def connection_made(self, transport):
+            self.transport = transport
+
+        def data_received(self, data):
+            arrived.append((self.name, round(loop.time() - 1000, 2)))
+            if self.name == "gw-0":
+                loop.works(0.5)
+                self.transport.write(b"answer")
+
+    async def story():
+        node = loop.node("gw-0")
+        node.takes_time = True
+
+        async def listen():
+            await loop.create_server(lambda: Ends("gw-0"), "", 9092)
+
+        await loop.spawn(node, listen(), "listen")
+        transport, _ = await loop.create_connection(lambda: Ends("lab"), "gw-0", 9092)
+        transport.write(b"question")
+        await asyncio.sleep(0.1)
+        transport.write(b"another one")
+        await asyncio.sleep(2)
+
+    loop.run_until_complete(story())
+    assert arrived == [("gw-0", 0.0), ("gw-0", 0.5), ("lab", 0.5), ("lab", 1.0)]
+
+
+def test_whoever_is_stopped_or_killed_while_it_computes_does_not_go_on(loop):
+    ran: list[str] = []
+
+    async def computes(name):
+        loop.works(1.0)
+        await asyncio.sleep(0)
+        ran.append(name)
+
+    async def story():
+        for name in ("paused", "killed"):
+            loop.node(name).takes_time = True
+            loop.spawn(loop.node(name), computes(name), name)
+        await asyncio.sleep(0.5)
+        loop.pause(loop.node("paused"))
+        loop.kill(loop.node("killed"))
+        await asyncio.sleep(10)
+        assert not ran
+        loop.wake(loop.node("paused"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    loop.run_until_complete(story())
+    assert ran == ["paused"]
+
+
+def test_what_a_thread_computes_takes_its_time_beside_the_loop(loop):
+    node, seen = loop.node("gw-0"), []
+    node.takes_time = True
+
+    def thread():
+        loop.works(0.5)
+        return "found"
+
+    def fails():
+        raise ValueError("no")
+
+    async def asks():
+        seen.append((await asyncio.to_thread(thread), loop.time()))
+        with pytest.raises(ValueError, match="no"):
+            await asyncio.to_thread(fails)
+
+    async def ticks():
+        await asyncio.sleep(0.2)
+        seen.append(("tick", loop.time()))
+
+    async def story():
+        await asyncio.gather(loop.spawn(node, asks(), "asks"), loop.spawn(node, ticks(), "ticks"))
+
+    loop.run_until_complete(story())
+    assert seen == [("tick", 1000.2), ("found", 1000.5)]
 
 
 def test_whoever_is_woken_by_a_node_does_not_become_part_of_it(loop):

@@ -191,9 +191,21 @@ def test_every_event_of_the_random_runs_is_drawn():
         EventKind.ACLS_CHANGED,
         EventKind.CONFIGS_CHANGED,
         EventKind.STATE_LOST,
+        EventKind.MANY_PRODUCERS,
         *UNSTEADY,
         EventKind.SCHEMAS_CHANGED,
         EventKind.SCHEMAS_REFUSED,
         EventKind.SCHEMA_FIRST,
     }  # of the runs from FURTHER_FROM on
     assert drawn == set(EventKind) - never
+
+
+def test_few_runs_have_a_topic_of_ten_thousand_producers() -> None:
+    """Each takes some seconds more. Not before FURTHER_FROM, and not where brokers stamp what a writer is to stamp."""
+    seeds = [
+        seed
+        for seed in range(FURTHER_FROM, FURTHER_FROM + 1000)
+        if any(event.kind is EventKind.MANY_PRODUCERS for event in plan(seed).events)
+    ]
+    assert 2 <= len(seeds) < 12
+    assert not any(plan(seed).stamped for seed in seeds)
