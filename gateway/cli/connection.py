@@ -151,6 +151,11 @@ def client(url: str) -> httpx.Client:
     )
 
 
+def token_sent(url: str) -> str:
+    """The token that commands send there; '' for none. Ends the command as `client` does."""
+    return _token(url, _CONNECTION.get())
+
+
 class BearerFile(httpx.Auth):
     """Sends the token of a file, which is read anew for each request; nothing while there is none."""
 

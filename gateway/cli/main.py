@@ -6,15 +6,17 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import dev, gateway, group, serve
+from gateway.cli import dev, gateway, group, serve, support_bundle
+from gateway.cli.connection import ApiTyper
 from gateway.cli.jobs import job
 from gateway.cli.links import access, link, link_acls, link_schemas, quotas, users
 from gateway.cli.migrations import migration, migration_file, report
 from gateway.cli.mirrors import mirror, mirror_back, mirror_candidates, mirror_changes
 from gateway.version import VERSION
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Move Kafka clients between clusters.")
+app = ApiTyper(no_args_is_help=True, pretty_exceptions_enable=False, help="Move Kafka clients between clusters.")
 app.command("serve")(serve.serve)
+app.command("support-bundle")(support_bundle.support_bundle)
 link.app.add_typer(link_acls.app, name="acls")
 link.app.add_typer(link_schemas.app, name="schemas")
 app.add_typer(link.app, name="link")
