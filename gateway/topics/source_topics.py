@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from gateway.errors import ControlError
 from gateway.kafka.connection.errors import NetError
@@ -16,17 +18,17 @@ from gateway.state.views import StateViews
 
 _KNOWN_S = 5.0
 _ANSWER_S = 1.8  # the port promises an answer within 2 s
-_CACHE_LIMIT = 10_000
+_KEPT: Final = 10_000  # answers, the latest; more than are asked for in one question
 
 
 class UnmirroredTopics:
-    """Implements `SourceTopics`. Each answer is kept for 5 seconds per link and name."""
+    """Implements `SourceTopics`. Each answer is kept for 5 seconds per link and name, as long as there is room."""
 
     def __init__(self, store: StateViews, sources: Sources, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._sources = sources
         self._clock = clock
-        self._seen: dict[tuple[str, str], tuple[float, bool]] = {}
+        self._seen: OrderedDict[tuple[str, str], tuple[float, bool]] = OrderedDict()
 
     async def exists_unmirrored(self, topics: Sequence[str]) -> Mapping[str, str]:
         """See the port. A source that does not answer counts as having every name it was not asked before.
@@ -48,17 +50,19 @@ class UnmirroredTopics:
     async def _existing(self, link: LinkRecord, names: Sequence[str]) -> list[str]:
         now, config = self._clock(), link_config.parse(link.configs)
         names = [name for name in names if is_mirrorable(config.source_topic(name))]
-        ask = [name for name in names if now - self._seen.get((link.name, name), (now - _KNOWN_S, True))[0] >= _KNOWN_S]
-        if ask:
+        seen = {name: self._seen[link.name, name] for name in names if (link.name, name) in self._seen}
+        known = {name: is_there for name, (at, is_there) in seen.items() if now - at < _KNOWN_S}
+        if ask := [name for name in names if name not in known]:
             try:
                 async with asyncio.timeout(_ANSWER_S):
                     present = await self._ask(link, ask)
             except (ControlError, NetError, TimeoutError, OSError):
                 # Not remembered: once the source is back, the next question gets its answer. An older answer
                 # of "absent" still counts: the topic was asked for before, and creating it was right then.
-                return [name for name in names if self._seen.get((link.name, name), (now, True))[1]]
+                return [name for name in names if seen.get(name, (now, True))[1]]
             self._remember(link.name, ask, present, now)
-        return [name for name in names if self._seen[link.name, name][1]]
+            known |= {name: name in present for name in ask}
+        return [name for name in names if known[name]]
 
     async def _ask(self, link: LinkRecord, names: Sequence[str]) -> frozenset[str]:
         access = await self._sources.reach(link)
@@ -67,10 +71,12 @@ class UnmirroredTopics:
         return frozenset(config.mirror_topic(topic) for topic in there)
 
     def _remember(self, link: str, asked: Sequence[str], present: frozenset[str], now: float) -> None:
-        if len(self._seen) > _CACHE_LIMIT:
-            self._seen = {key: value for key, value in self._seen.items() if now - value[0] < _KNOWN_S}
+        seen = self._seen
         for name in asked:
-            self._seen[link, name] = (now, name in present)
+            seen[link, name] = (now, name in present)
+            seen.move_to_end((link, name))
+        while len(seen) > _KEPT:
+            seen.popitem(last=False)
 
 
 def is_mirrorable(source_topic: str | None) -> bool:

@@ -26,6 +26,7 @@ from gateway.proxy.handlers.own_names import OwnNamesGuard
 from gateway.proxy.handlers.produce import ProduceHandler
 from gateway.proxy.handlers.sasl import SaslHandler
 from gateway.proxy.handlers.share_groups import GatedGroupHandler, ShareAcknowledgeHandler, ShareFetchHandler
+from gateway.proxy.handlers.source_questions import SourceQuestions
 from gateway.proxy.handlers.transactions.add_offsets_to_txn import AddOffsetsToTxnHandler
 from gateway.proxy.handlers.transactions.add_partitions_to_txn import AddPartitionsToTxnHandler
 from gateway.proxy.handlers.transactions.end_txn import EndTxnHandler
@@ -105,6 +106,7 @@ def install(
         stats=sessions.stats,
         clock=sessions.clock,
     )
+    questions = SourceQuestions(source_topics)
     groups = GroupSides(gates=gates, placements=placements, clock=sessions.clock)
     sasl = SaslHandler()
     guard = MirrorTopicGuard(routing=routing)
@@ -128,7 +130,7 @@ def install(
             target=target,
             loop=sessions.loop,
             spawn=sessions.spawn,
-            source_topics=source_topics,
+            questions=questions,
             stats=sessions.stats,
         ),
         ApiKey.OFFSET_COMMIT: OffsetCommitHandler(gates=gates, lease_valid=sessions.lease_valid),
@@ -139,7 +141,7 @@ def install(
         ApiKey.SASL_HANDSHAKE: sasl,
         ApiKey.API_VERSIONS: ApiVersionsHandler(target_down=target_down),
         ApiKey.CREATE_TOPICS: CreateTopicsHandler(
-            sources=sources, spawn=sessions.spawn, loop=sessions.loop, source_topics=source_topics, stats=sessions.stats
+            sources=sources, spawn=sessions.spawn, loop=sessions.loop, questions=questions, stats=sessions.stats
         ),
         ApiKey.DELETE_TOPICS: guard,
         ApiKey.DELETE_RECORDS: guard,

@@ -1,8 +1,9 @@
 """CreateTopics: v2-7.
 
 Behaviour: of a name that exists on a source and is not mirrored it is refused whole with POLICY_VIOLATION and a
-message that says what to do: creating it here would fork the topic. Only who may create it is told: the target is asked
-first, by the same request with `validate_only`, and whoever it refuses is answered by it.
+message that says what to do: creating it here would fork the topic. Only who may create it is told, and sources are
+asked for nobody else: the target is asked first, by the same request with `validate_only`. What it denies is answered
+so, the rest is sent on. Up to 1,000 names in a request, and so many a second (`proxy/rules/asked_names.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import structlog
 
 from gateway.kafka.cluster import Cluster
 from gateway.proxy.handlers.partly_refused import answer_refused, serve_rest
-from gateway.proxy.rules.refusals import Refusal, refused, taken
+from gateway.proxy.handlers.source_questions import SourceQuestions
+from gateway.proxy.rules.refusals import Refusal, bounded, refused, taken
 from gateway.proxy.session.stats import ProxyStats
-from gateway.topics.interface import SourceTopics
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode
 from protocol.header import response_body_offset
@@ -41,13 +42,13 @@ class CreateTopicsHandler:
         sources: Mapping[str, Cluster],
         spawn: Callable[[asyncio.Task[None]], None],
         loop: asyncio.AbstractEventLoop,
-        source_topics: SourceTopics,
+        questions: SourceQuestions,
         stats: ProxyStats,
     ) -> None:
         self._sources = sources
         self._spawn = spawn
         self._loop = loop
-        self._source_topics = source_topics
+        self._sources_asked = questions.ask
         self._stats = stats
 
     def intercepts(self, session: Session) -> bool:
@@ -55,33 +56,36 @@ class CreateTopicsHandler:
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = exchange.request()
+        bounded(request.topics)
         session.stall()
-        self._spawn(self._loop.create_task(self._decide(session, exchange, request)))
-
-    async def _decide(self, session: Session, exchange: Exchange, request: Any) -> None:
-        names = [topic.name for topic in request.topics]
-        on_source = await self._source_topics.exists_unmirrored(names)
-        if not on_source:
-            session.again(exchange.forward)
-            return
-        request.topics = [topic for topic in request.topics if topic.name in on_source]
         request.validate_only = True
         key, version = exchange.api_key, exchange.api_version
 
         def asked(frame: memoryview) -> None:
             answer = decode_response(key, version, frame[response_body_offset(key, version, frame) :])
-            allowed = {topic.name for topic in answer.topics if topic.error_code not in _DENIED}
-            told = {topic: link for topic, link in on_source.items() if topic in allowed}
-            session.again(lambda: self._refuse(exchange, names, told) if told else self._pass(exchange, on_source))
+            denied = {topic.name: topic.error_code for topic in answer.topics if topic.error_code in _DENIED}
+            self._spawn(self._loop.create_task(self._decide(session, exchange, denied)))
 
         session.ask(key, version, encode_body(request, version), asked)
 
-    def _pass(self, exchange: Exchange, on_source: Mapping[str, str]) -> None:
-        """Refuse these topics as the target would: they are not sent on, since a right may come any moment."""
+    async def _decide(self, session: Session, exchange: Exchange, denied: Mapping[str, int]) -> None:
+        names = [topic.name for topic in exchange.request().topics]
+        on_source = await self._sources_asked(session, [name for name in names if name not in denied])
+        if on_source is None:
+            return
+        if on_source:
+            session.again(lambda: self._refuse(exchange, names, on_source))
+        elif denied:
+            session.again(lambda: self._pass(exchange, denied))
+        else:
+            session.again(exchange.forward)
+
+    def _pass(self, exchange: Exchange, denied: Mapping[str, int]) -> None:
+        """Refuse these topics as the target has: they are not sent on, since a right may come any moment."""
         request = exchange.request()
-        found, places = taken(request.topics, lambda topic: topic.name in on_source)
+        found, places = taken(request.topics, lambda topic: topic.name in denied)
         kind = CreateTopicsResponse.CreatableTopicResult
-        entries = [refused(kind, int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), name=topic.name) for topic in found]
+        entries = [refused(kind, denied[topic.name], name=topic.name) for topic in found]
         refusal = Refusal(CreateTopicsResponse(topics=entries), "topics", places, bool(request.topics))
         if refusal.rest:
             serve_rest(exchange, request, refusal)

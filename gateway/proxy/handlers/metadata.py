@@ -5,6 +5,7 @@ Behaviour:
 * a topic that exists on a source but is neither mirrored nor on the target is never auto-created by passing
   through: the target is first asked without auto-creation, and asked again with it only for names that no
   source has. Otherwise a producer that moved too early would fork its topic
+* of more than 1,000 names that the target lacks none is created: sources are asked about so many in a request
 * such a refusal is UNKNOWN_TOPIC_OR_PARTITION to the client, a log line and a metric
 """
 
@@ -18,9 +19,10 @@ import structlog
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.kafka.cluster import Cluster
+from gateway.proxy.handlers.source_questions import SourceQuestions
+from gateway.proxy.rules.asked_names import IN_A_REQUEST
 from gateway.proxy.session.addresses import Advertised, framed_with_addresses, patched
 from gateway.proxy.session.stats import ProxyStats
-from gateway.topics.interface import SourceTopics
 from protocol.apis import ApiKey
 from protocol.header import encode_request_header, response_body_offset
 from protocol.metadata import answer_in_version, metadata_request_topics, unknown_topics, without_auto_create
@@ -45,7 +47,7 @@ class MetadataHandler:
         target: Cluster,
         loop: asyncio.AbstractEventLoop,
         spawn: Callable[[asyncio.Task[None]], None],
-        source_topics: SourceTopics,
+        questions: SourceQuestions,
         stats: ProxyStats,
     ) -> None:
         self._sources = sources
@@ -54,7 +56,7 @@ class MetadataHandler:
         self._target = target
         self._loop = loop
         self._spawn = spawn
-        self._source_topics = source_topics
+        self._sources_asked = questions.ask
         self._stats = stats
 
     def intercepts(self, session: Session) -> bool:
@@ -86,14 +88,16 @@ class MetadataHandler:
         unknown = unknown_topics(body, asked)
         answer = answer_in_version(body, asked, exchange.api_version)
         response = framed_with_addresses(self._advertised, exchange, answer)
-        if not unknown:
+        if not unknown or len(unknown) > IN_A_REQUEST:
             self._loop.call_soon(session.again, lambda: None)
             return response
         self._spawn(self._loop.create_task(self._decide(session, exchange, unknown, response)))
         return None
 
     async def _decide(self, session: Session, exchange: Exchange, unknown: Sequence[str], response: bytes) -> None:
-        on_source = await self._source_topics.exists_unmirrored(unknown)
+        on_source = await self._sources_asked(session, unknown)
+        if on_source is None:
+            return
         for topic, link in on_source.items():
             refused = self._stats.auto_create_refused
             refused[topic] = refused.get(topic, 0) + 1

@@ -115,8 +115,10 @@ class Endpoints:
 class SourceTopics:
     def __init__(self) -> None:
         self.unmirrored: dict[str, str] = {}
+        self.asked: list[str] = []
 
     async def exists_unmirrored(self, topics: Sequence[str]) -> dict[str, str]:
+        self.asked += topics
         return {topic: self.unmirrored[topic] for topic in topics if topic in self.unmirrored}
 
 

@@ -92,3 +92,13 @@ async def test_a_link_with_a_prefix_is_asked_under_the_source_s_names(plane, unm
     found = await unmirrored.exists_unmirrored(["usa_clicks", "usa_new", "clicks", "usa_", "usa___consumer_offsets"])
 
     assert found == {"usa_clicks": "l"}  # nothing on the target would ever be called clicks by this link
+
+
+async def test_a_fixed_number_of_answers_is_kept(plane, unmirrored, monkeypatch):
+    await plane.with_link()
+    monkeypatch.setattr(source_topics, "_KEPT", 10)
+    plane.source.add("t7")
+
+    assert await unmirrored.exists_unmirrored([f"t{number}" for number in range(25)]) == {"t7": "l"}
+    assert [name for _, name in unmirrored._seen] == [f"t{number}" for number in range(15, 25)]
+    assert await unmirrored.exists_unmirrored(["t24", "t7", *(f"u{number}" for number in range(12))]) == {"t7": "l"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gateway.proxy.handlers.source_questions import SourceQuestions
 from gateway.state.producer_ids import shown_as
 from protocol.apis import ADVERTISED, ApiKey
 from protocol.codec import decode_request, decode_response, encode_request, encode_response
@@ -55,11 +56,14 @@ def metadata(version: int, *topics: str) -> bytes:
     return encode_request(message, version, 4, "me")
 
 
-def metadata_answer(version: int, topic: str, error: int) -> bytes:
+def metadata_answer(version: int, topic: str, error: int, *more: str) -> bytes:
     kind = MetadataResponse.MetadataResponseTopic
     broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="real-broker", port=1, rack=None)
     message = MetadataResponse(
-        brokers=[broker], cluster_id="c", controller_id=1, topics=[kind(name=topic, error_code=error, partitions=[])]
+        brokers=[broker],
+        cluster_id="c",
+        controller_id=1,
+        topics=[kind(name=each, error_code=error, partitions=[]) for each in (topic, *more)],
     )
     return encode_response(message, ApiKey.METADATA, version, 4)
 
@@ -110,13 +114,14 @@ def create(version: int, *names: str) -> bytes:
     return encode_request(CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=False), version, 4, "me")
 
 
-def target_says_of(talk: Conversation, version: int, topic: str, code: int) -> None:
-    """What the target would answer to who creates the topic."""
+def target_says_of(talk: Conversation, version: int, **codes: int) -> None:
+    """What the target would answer to who creates these topics."""
     (frame,) = talk.broker.frames()
     header = peek_request_header(memoryview(frame))
     asked = decode_request(ApiKey.CREATE_TOPICS, version, memoryview(frame)[header.body_offset :])
-    assert (header.client_id, asked.validate_only, [t.name for t in asked.topics]) == ("lockgate", True, [topic])
-    found = CreateTopicsResponse(topics=[CreateTopicsResponse.CreatableTopicResult(name=topic, error_code=code)])
+    assert (header.client_id, asked.validate_only, [t.name for t in asked.topics]) == ("lockgate", True, [*codes])
+    kind = CreateTopicsResponse.CreatableTopicResult
+    found = CreateTopicsResponse(topics=[kind(name=name, error_code=code) for name, code in codes.items()])
     talk.session.upstream_data(encode_response(found, ApiKey.CREATE_TOPICS, version, header.correlation_id))
 
 
@@ -124,8 +129,8 @@ def target_says_of(talk: Conversation, version: int, topic: str, code: int) -> N
 async def test_create_topics_is_refused_with_what_to_do(talk: Conversation, version: int) -> None:
     talk.source_topics.unmirrored = {"early": "west"}
     talk.says(create(version, "early", "x"))
+    target_says_of(talk, version, early=0, x=0)
     await talk.run_pending()
-    target_says_of(talk, version, "early", 0)
     assert talk.broker.take() == b""
     response = answer(talk, ApiKey.CREATE_TOPICS, version)
     assert {topic.name: topic.error_code for topic in response.topics} == {"early": POLICY, "x": POLICY}
@@ -136,8 +141,9 @@ async def test_who_may_not_create_a_topic_is_not_told_of_the_source(talk: Conver
     talk.source_topics.unmirrored = {"early": "west"}
     denied = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     talk.says(create(7, "early", "x"))
+    target_says_of(talk, 7, early=denied, x=0)
     await talk.run_pending()
-    target_says_of(talk, 7, "early", denied)
+    assert talk.source_topics.asked == ["x"]
     _, asked = sent(talk)
     assert [topic.name for topic in asked.topics] == ["x"]
     served = CreateTopicsResponse(topics=[CreateTopicsResponse.CreatableTopicResult(name="x")])
@@ -193,3 +199,40 @@ async def test_an_acks_0_produce_in_pieces_leaves_no_trace_in_the_order(talk: Co
     talk.broker.take()
     talk.session.upstream_data(metadata_answer(9, "t", 0))
     assert len(talk.client.frames()) == 1
+
+
+async def test_sources_are_not_asked_for_who_may_create_nothing(talk: Conversation) -> None:
+    denied = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    talk.says(create(7, "early", "x"))
+    assert talk.source_topics.asked == []
+    target_says_of(talk, 7, early=denied, x=denied)
+    await talk.run_pending()
+    assert talk.source_topics.asked == []
+    assert talk.broker.take() == b""
+    assert [topic.error_code for topic in answer(talk, ApiKey.CREATE_TOPICS, 7).topics] == [denied, denied]
+
+
+async def test_a_thousand_names_are_created_in_a_request(talk: Conversation) -> None:
+    talk.says(create(7, *(f"t{number}" for number in range(1_001))))
+    assert talk.session.closed
+    assert talk.source_topics.asked == []
+
+
+async def test_of_more_names_that_nobody_has_none_is_created(talk: Conversation) -> None:
+    names = [f"t{number}" for number in range(1_001)]
+    talk.says(metadata(9, *names))
+    talk.broker.take()
+    talk.session.upstream_data(metadata_answer(9, names[0], 3, *names[1:]))
+    await talk.run_pending()
+    assert talk.source_topics.asked == []
+    assert talk.broker.take() == b""
+    assert talk.client.take()
+
+
+async def test_who_asks_for_names_without_end_is_closed(talk: Conversation) -> None:
+    questions = SourceQuestions(talk.source_topics)
+    for _ in range(20):
+        questions._names.turn("10.0.0.7", 1_000, talk.clock())
+    assert await questions.ask(talk.session, ["t"] * 1_000) is None
+    assert talk.session.closed
+    assert talk.source_topics.asked == []
