@@ -11,7 +11,7 @@ from gateway.cli.connection import ApiTyper
 from gateway.cli.jobs import job
 from gateway.cli.links import access, link, link_acls, link_schemas, quotas, users
 from gateway.cli.migrations import migration, migration_file, report
-from gateway.cli.mirrors import mirror, mirror_back, mirror_candidates, mirror_changes
+from gateway.cli.mirrors import mirror, mirror_back, mirror_candidates, mirror_changes, mirror_promote
 from gateway.version import VERSION
 
 app = ApiTyper(no_args_is_help=True, pretty_exceptions_enable=False, help="Move Kafka clients between clusters.")
@@ -21,6 +21,7 @@ link.app.add_typer(link_acls.app, name="acls")
 link.app.add_typer(link_schemas.app, name="schemas")
 app.add_typer(link.app, name="link")
 mirror_back.register(mirror.app)
+mirror_promote.register(mirror.app)
 mirror_changes.register(mirror.app)
 mirror_candidates.register(mirror.app)
 app.add_typer(mirror.app, name="mirror")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Api, Refused, Url, ask, fail
+from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Url, ask, fail
 from gateway.cli.completion import AnyLink
 from gateway.cli.connection import ApiTyper
 from gateway.cli.dry_run import DryRun, would
@@ -25,16 +25,13 @@ from gateway.cli.mirrors.mirror_common import (
 from gateway.cli.mirrors.mirror_shown import (
     asked_for,
     create_plans,
-    names_in,
-    promote_plan,
     transition_errors,
     undo_told,
     wanted,
     written_anew,
 )
 from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
-from gateway.cli.rehearsal import rehearse_promote
-from gateway.cli.waiting import until_copied, until_promoted
+from gateway.cli.waiting import until_copied
 
 app = ApiTyper(help="Mirror topics: copies of source topics, kept level.", no_args_is_help=True)
 
@@ -221,59 +218,6 @@ def resume(
     one_by_one("resume", "resumed", topics, link, output, url)
 
 
-@app.command("promote")
-def promote(
-    topics: Topics,
-    link: Link,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end of the promote.")] = True,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also with groups that still read on the source, or without the source.")
-    ] = False,
-    groups: Annotated[
-        str, typer.Option("--groups", help="Groups that change sides with the topics, with commas between.")
-    ] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what blocks it and who has not moved, and change nothing.")
-    ] = False,
-    rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Do all of it but the cutover, go back, and say who waited how long.")
-    ] = False,
-    bound_ms: Annotated[
-        int, typer.Option("--bound-ms", min=0, help="With --rehearse: how long writes may be paused at most.")
-    ] = 0,
-    output: Format = Output.TABLE,
-    url: Url = DEFAULT_URL,
-) -> None:
-    """Promote mirror topics as one set: from then on they are written on the target.
-
-    Of topics that are mirrored back it is the failback: they are written on the source again. With --groups the groups
-    change sides under the same write pause, so that no transaction has two sides.
-    """
-    api = Api(url)
-    along = names_in(groups)
-    if bound_ms and not rehearse:
-        fail("--bound-ms is of --rehearse", USAGE)
-    if along and (rehearse or force):
-        fail("--groups goes with neither --rehearse nor --force", USAGE)
-    body = {"mirror_topic_names": topics, "force": force} | ({"group_names": along} if along else {})
-    if rehearse:
-        rehearse_promote(api, link, topics, output, bound_ms, dry_run=dry_run)
-        return
-    if dry_run:
-        promote_plan(api, link, body, output)
-        return
-    try:
-        begun = api.post(f"{mirror_path(link)}:promote", body)["data"]
-        done = until_promoted(api, mirror_path(link), list(dict.fromkeys(topics))) if wait else begun
-    except Refused as exc:
-        fail(str(exc), REFUSED)
-    to_source = {mirror["mirror_topic_name"] for mirror in begun if mirror["mirror_direction"] == "REVERSE"}
-    failed = [mirror for mirror in done if wait and not _is_promoted(mirror, to_source)]
-    shown = done if output is not Output.TABLE else [mirror for mirror in done if mirror not in failed]
-    results("promoted" if wait else "promoting", shown, output)
-    end([f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in failed])
-
-
 def _listed(api: Api, link: str, status: str) -> Any:
     """What the API says of one link, or of each of them."""
     query = {"mirror_status": status.upper()} if status else None
@@ -285,12 +229,6 @@ def _listed(api: Api, link: str, status: str) -> Any:
 
 def _direction(direction: str) -> str:
     return "from the target back to the source" if direction == "REVERSE" else ""
-
-
-def _is_promoted(mirror: Any, to_source: set[str]) -> bool:
-    if mirror["mirror_topic_name"] in to_source:
-        return bool(mirror["mirror_direction"] == "FORWARD" and mirror["mirror_status"] != "FAILED")
-    return bool(mirror["mirror_status"] == "STOPPED" or mirror["mirror_direction"] == "REVERSE")
 
 
 def _late(late: dict[str, int]) -> str:

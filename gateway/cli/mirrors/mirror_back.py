@@ -10,7 +10,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
 from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirrors.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
-from gateway.cli.mirrors.mirror_shown import names_in, undo_told
+from gateway.cli.mirrors.mirror_shown import names_in, undo_told, where_written
 from gateway.cli.output import Format, Output, dump
 from gateway.cli.waiting import until_done, until_reversed
 
@@ -44,7 +44,7 @@ def reverse(
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Mirror topics back to the source, so that the failback stays open. `mirror promote` then fails back.
+    """Mirror topics back to the source, so that the failback stays open. `mirror promote --failback` then goes home.
 
     Topics that are still mirrored to the target are promoted first.
     """
@@ -143,7 +143,11 @@ def undo(
     if wait:
         done = until_done(api, mirror_path(link), names, "going home")
     home = [m for m in done if not wait or (m["mirror_direction"] == "FORWARD" and m["mirror_status"] != "FAILED")]
-    results("undone" if wait else "undoing", done if output is not Output.TABLE else home, output)
+    if wait and output is Output.TABLE:
+        for mirror in home:
+            typer.echo(where_written(mirror))
+    else:
+        results("undoing", done, output)
     left = [m for m in done if m not in home]
     end([f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in left])
 

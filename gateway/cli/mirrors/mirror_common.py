@@ -24,6 +24,11 @@ def mirror_path(link: str, topic: str = "") -> str:
     return f"/v3/links/{segment(link)}/mirrors" + (f"/{segment(topic)}" if topic else "")
 
 
+def names_in_order(names: list[str]) -> list[str]:
+    """Each once, as they were given."""
+    return list(dict.fromkeys(names))
+
+
 def one_by_one(verb: str, past: str, topics: list[str], link: str, output: Output, url: str) -> None:
     """Carry out one operation on each topic, and say what became of it."""
     api = Api(url)

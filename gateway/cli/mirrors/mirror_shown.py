@@ -79,6 +79,17 @@ def _shown(plan: Any) -> None:
         typer.echo("nothing blocks the promote")
 
 
+def where_written(mirror: Any, *, already: bool = False) -> str:
+    """Which side has the writes of a topic, and what follows there: one line. `already`: nothing was to be changed."""
+    name, undo = mirror["mirror_topic_name"], mirror["undo"]
+    written = f"{name}: already written" if already else f"{name}: written"
+    if mirror["mirror_direction"] != "REVERSE":
+        is_promoted = mirror["mirror_status"] == "STOPPED"
+        return f"{written} on the target" if is_promoted else f"{written} on the source; the target follows"
+    until = f" until {since(undo['until_time_ms'])}" if undo and undo["state"] == "open" else ""
+    return f"{written} on the target; the source follows{until}"
+
+
 def undo_told(undo: Any) -> str:
     """Until when a promote can be taken back, and what is at risk until then; '' where nothing of it was asked for."""
     if not undo:

@@ -218,7 +218,8 @@ VERBS: Final[Mapping[str, Verb]] = {
     "mirror promote": Verb(
         ("POST", f"{ONE}:promote", None),
         (409, "is promoted already (STOPPED)"),
-        "refused (409): it is being promoted, or STOPPED. Of a topic that came back meanwhile: see `mirror_direction`",
+        "refused (409): it is being promoted, or STOPPED; the command says where it is written already, and sends "
+        "nothing. By REST a topic that came back meanwhile: see `mirror_direction`",
         mirror,
         state(S.STOPPED),
     ),

@@ -50,4 +50,4 @@ def _over(record: MirrorRecord) -> str:
 
 
 def _again(record: MirrorRecord) -> str:
-    return "mirror it back (lockgate mirror reverse) when it has ended, and promote it then (lockgate mirror promote)"
+    return "mirror it back then (lockgate mirror reverse), and go home by lockgate mirror promote --failback"

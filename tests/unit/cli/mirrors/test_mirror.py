@@ -5,10 +5,13 @@ import json
 
 from gateway.api import paging
 from gateway.cli import waiting
+from gateway.cli.mirrors import mirror_promote
 from gateway.errors import Conflict
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.state.records import MirrorDirection, MirrorState
 from gateway.topics.catch_up import CatchUp, JobState
 from tests.support.control.control_plane import SOURCE
+from tests.support.control.mirror_records import changed
 from tests.support.fakes.fake_engine import status
 
 
@@ -194,8 +197,83 @@ def test_promote_waits_for_the_end(linked, run):
 
     result = run("mirror", "promote", "orders", "clicks", "--link", "l")
 
-    assert result.stdout == "promoted orders (STOPPED)\npromoted clicks (STOPPED)\n"
+    assert result.stdout == "orders: written on the target\nclicks: written on the target\n"
     assert linked.plane.promoters.asked == [("l", ("orders", "clicks"), False)]
+
+
+def test_promote_asked_again_changes_nothing_and_says_what_is(linked, run):
+    """Arrow-up and Enter: what is mirrored back by then must not go home."""
+    run("mirror", "create", "orders", "clicks", "--link", "l")
+    run("mirror", "promote", "orders", "--link", "l")
+    assert run("mirror", "promote", "orders", "--link", "l").stdout == ("orders: already written on the target\n")
+    mirrored_back(linked, "orders")
+    before = dict(linked.plane.store.mirrors)
+    again = run("mirror", "promote", "orders", "--link", "l")
+    assert again.stdout == "orders: already written on the target; the source follows\n"
+    assert dict(linked.plane.store.mirrors) == before
+    rest = run("mirror", "promote", "orders", "clicks", "--link", "l")
+    assert (rest.stdout, rest.stderr) == (
+        "clicks: written on the target\n",
+        "orders: already written on the target; the source follows\n",
+    )
+    assert linked.plane.promoters.asked == [("l", ("orders",), False), ("l", ("clicks",), False)]
+
+
+def test_home_goes_who_says_so(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    said = run("mirror", "promote", "orders", "--link", "l", "--failback").stdout
+    assert said == "orders: already written on the source; the target follows\n"
+    mirrored_back(linked, "orders")
+    linked.plane.promoters.gate = asyncio.Event()
+    begun = run("mirror", "promote", "orders", "--link", "l", "--failback", "--no-wait").stdout
+    assert begun == "orders: the promote has begun (PENDING_STOPPED)\n"
+    assert linked.plane.promoters.asked == [("l", ("orders",), False)]
+    assert (
+        "--failback goes without"
+        in run("mirror", "promote", "orders", "--link", "l", "--failback", "--rehearse", code=2).stderr
+    )
+
+
+def test_a_topic_that_turned_round_meanwhile_is_refused(linked, run, monkeypatch):
+    """Between the look and the promote: the gateway holds the direction against the record."""
+    run("mirror", "create", "orders", "--link", "l")
+    look = mirror_promote._already
+
+    def and_turns(*args, **more):
+        found = look(*args, **more)
+        mirrored_back(linked, "orders")
+        return found
+
+    monkeypatch.setattr(mirror_promote, "_already", and_turns)
+    refused = run("mirror", "promote", "orders", "--link", "l", code=1)
+    assert "goes REVERSE now, not FORWARD" in refused.stderr
+    assert linked.plane.promoters.asked == []
+
+
+def mirrored_back(linked, name):
+    async def turn() -> None:
+        mirror = linked.plane.store.mirrors["l", name]
+        values = {"direction": MirrorDirection.REVERSE, "state": MirrorState.ACTIVE}
+        await linked.plane.by_hand(changed(mirror, stopped_at=(100,) * len(mirror.starts), **values))
+
+    linked.do(turn)
+
+
+def test_ctrl_c_says_that_it_goes_on(linked, run, monkeypatch):
+    run("mirror", "create", "orders", "--link", "l")
+    linked.plane.promoters.gate = asyncio.Event()
+
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(waiting, "_sleep", interrupt)
+    told = run("mirror", "promote", "orders", "--link", "l", code=130).stderr
+    assert told == "the promote of orders goes on without this command: lockgate mirror describe orders --link l\n"
+
+    async def go_on() -> None:
+        linked.plane.promoters.gate.set()
+
+    linked.do(go_on)
 
 
 def test_promote_takes_groups_along(linked, run):
@@ -213,7 +291,7 @@ def test_promote_without_waiting(linked, run):
 
     result = run("mirror", "promote", "orders", "--link", "l", "--no-wait", "--force")
 
-    assert result.stdout == "promoting orders (PENDING_STOPPED)\n"
+    assert result.stdout == "orders: the promote has begun (PENDING_STOPPED)\n"
     assert linked.plane.promoters.asked == [("l", ("orders",), True)]
 
     async def go_on() -> None:
