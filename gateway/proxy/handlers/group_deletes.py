@@ -3,9 +3,10 @@
 Behaviour: what is deleted of a group whose offsets are still the source's is not the group's: the target has of it
 what offset sync or a promote has committed there. A deletion amid a promote would have it begin by auto.offset.reset.
 So both are held while the group may not read, 3 s at most, then refused with NON_EMPTY_GROUP, as a broker refuses them
-for a group with members: those wait at the gate, or are on the source. Of a group that nobody knows yet, and without a
-valid lease (`fleet/rules/leases.py`), it is COORDINATOR_LOAD_IN_PROGRESS, after which clients ask again. Who may not
-delete the group is told so, as by the target. Other groups of a DeleteGroups are the target's to delete.
+for a group with members: those wait at the gate, or are on the source. They are refused, too, when the gate opens by
+the group's record meanwhile: a deletion might overtake the members that join then. Of a group that nobody knows yet,
+and without a valid lease (`fleet/rules/leases.py`), it is COORDINATOR_LOAD_IN_PROGRESS, after which clients ask again.
+Who may not delete the group is told so, as by the target. Other groups of a DeleteGroups are the target's to delete.
 
 What has passed is counted as commits are: a demote waits for it.
 """
@@ -42,14 +43,22 @@ class DeleteGroupsHandler:
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = exchange.request()
         groups = list(request.groups_names)
+        amid = _Amid(self._gates, groups)
+
+        def go_on() -> None:
+            if promoted := amid.promoted():
+                self._refuse(session, exchange, request, promoted)
+            else:
+                forward_counted(self._gates, session, exchange, groups)
+
         pass_or_hold(
             self._gates,
             session,
             exchange,
             groups,
             HOLD_S,
-            lambda codes: self._refuse(session, exchange, request, codes),
-            lambda: forward_counted(self._gates, session, exchange, groups),
+            lambda codes: self._refuse(session, exchange, request, {**amid.promoted(), **codes}),
+            go_on,
             right=Right.DELETE,
         )
 
@@ -69,7 +78,7 @@ class DeleteGroupsHandler:
             return
         found, places = taken(request.groups_names, waits)
         serve_rest(exchange, request, refusal(found, places, rest=True))
-        forward_counted(gates, session, exchange, request.groups_names)
+        forward_counted(gates, session, exchange, [group for group in request.groups_names if not waits(group)])
 
 
 class OffsetDeleteHandler:
@@ -83,22 +92,37 @@ class OffsetDeleteHandler:
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         group = exchange.request().group_id
+        amid = _Amid(self._gates, [group])
 
         def refuse(codes: Mapping[str, int]) -> None:
             code = _code(self._gates, session, group, codes)
             answer = OffsetDeleteResponse(error_code=code, throttle_time_ms=0, topics=[])
             answer_refused(exchange, Refusal(answer))
 
-        pass_or_hold(
-            self._gates,
-            session,
-            exchange,
-            [group],
-            HOLD_S,
-            refuse,
-            lambda: forward_counted(self._gates, session, exchange, [group]),
-            right=Right.DELETE,
-        )
+        def go_on() -> None:
+            if promoted := amid.promoted():
+                refuse(promoted)
+            else:
+                forward_counted(self._gates, session, exchange, [group])
+
+        pass_or_hold(self._gates, session, exchange, [group], HOLD_S, refuse, go_on, right=Right.DELETE)
+
+
+class _Amid:
+    """Groups that were not open when somebody asked for their end."""
+
+    def __init__(self, gates: GroupGates, groups: Sequence[str]) -> None:
+        self._gates = gates
+        self._waited = [group for group in groups if gates.known_status(group) is not GateStatus.OPEN]
+
+    def promoted(self) -> Mapping[str, int]:
+        """Those that are open by their record now, and the error code for them: they were promoted meanwhile."""
+        gates = self._gates
+        return {
+            group: int(ErrorCode.NON_EMPTY_GROUP)
+            for group in self._waited
+            if gates.enabled and gates.known_status(group) is GateStatus.OPEN and gates.let_in_at(group) is None
+        }
 
 
 def _code(gates: GroupGates, session: Session, group: str, codes: Mapping[str, int]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from gateway.proxy.handlers.group_deletes import DeleteGroupsHandler
 from gateway.proxy.rules.transactional_ids import OWN, TransactionSide
 from gateway.proxy.transactions.group_sides import GroupSides
 from gateway.schemas import schema_round
@@ -45,6 +46,11 @@ def import_by_what_was_seen(patching: Patching) -> None:
     patching.replace(schema_round, "why_not_imported", lambda mode, there, known: "")
 
 
+def delete_whatever_waits(patching: Patching) -> None:
+    """DeleteGroups of a group that is not promoted goes to the target, which has of it what a promote commits there."""
+    patching.replace(DeleteGroupsHandler, "handle", lambda self, session, exchange: exchange.forward())
+
+
 _GROUP: Final = ((Operation.CREATE, _OUT), Operation.CREATE, Operation.GROUP_PROMOTE, (Operation.PROMOTE, _OUT))
 _HOME: Final = ((Operation.REVERSE, _OUT), Operation.DEMOTE, (Operation.FAILBACK, _OUT))
 
@@ -62,6 +68,16 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         runs=4,
         schemas=True,
         events=[Event(EventKind.SCHEMA_FIRST, 0, "", 0.0), Event(EventKind.SCHEMAS_CHANGED, 0, "", 1.0)],
+    ),
+    sought(
+        "hole A13: a group is deleted amid its promote",
+        delete_whatever_waits,
+        life(Operation.CREATE, Operation.GROUP_PROMOTE, pause_s=4.0),
+        runs=6,
+        events=[
+            Event(EventKind.GROUP_DELETED, 1, "", 0.0, 30.0),
+            Event(EventKind.GROUP_DELETED, 1, "mark_promoted", 0.0),
+        ],
     ),
     _sought("offsets go to the target behind a demote", offsets_to_the_target_that_was_left, *_GROUP, *_HOME),
 )

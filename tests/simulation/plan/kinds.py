@@ -165,6 +165,8 @@ class EventKind(StrEnum):
     """The target's registry refuses changes, request by request, for a while."""
     SCHEMA_FIRST = "schema-first"
     """A client registers a version at the target's registry right before the link changes its subject there."""
+    GROUP_DELETED = "group-deleted"
+    """A tool comes to the gateways; the second time it asks them to delete the group."""
     CONFIGS_CHANGED = "configs-changed"
     """The owner of the operation's first topic changes its configs, where it is written."""
     WRITER_STAYS = "writer-stays"

@@ -113,8 +113,29 @@ async def test_without_a_lease_nothing_is_deleted(gated: Conversation) -> None:
     assert not gated.broker.frames()
 
 
-async def test_a_deletion_goes_on_when_the_gate_opens(gated: Conversation) -> None:
-    data = delete_groups("g")
-    gated.says(data)
+async def test_what_was_asked_amid_a_promote_is_not_done_behind_it(gated: Conversation) -> None:
+    """Members that waited join now: a deletion that overtakes them has them begin by auto.offset.reset."""
+    gated.says(delete_groups("g", "h"))
+    gated.gates.recorded({"g": RecordedGate(True, 0), "h": RecordedGate(True, 0)}, grown_at=0)
+    assert asked(gated) == ["h"]
+    kind = DeleteGroupsResponse.DeletableGroupResult
+    said = DeleteGroupsResponse(throttle_time_ms=0, results=[kind(group_id="h", error_code=0)])
+    gated.session.upstream_data(encode_response(said, GROUPS, 2, 5))
+    assert results(gated) == [("g", NON_EMPTY), ("h", 0)]
+    assert not commits_under_way(gated.gates, "h")
+    assert not commits_under_way(gated.gates, "g")
+
+
+async def test_nor_a_deletion_of_offsets(gated: Conversation) -> None:
+    gated.says(delete_offsets("g"))
     gated.gates.recorded({"g": RecordedGate(True, 0)}, grown_at=0)
+    assert answer(gated, OFFSETS, 0).error_code == NON_EMPTY
+    assert not gated.broker.frames()
+
+
+async def test_a_deletion_of_a_group_that_is_let_in_goes_on(gated: Conversation) -> None:
+    data = delete_groups("new")
+    gated.says(data)
+    assert not gated.broker.frames()
+    gated.gates.let_in("new", 0)
     assert gated.broker.take() == data

@@ -196,6 +196,7 @@ def test_every_event_of_the_random_runs_is_drawn():
         EventKind.SCHEMAS_CHANGED,
         EventKind.SCHEMAS_REFUSED,
         EventKind.SCHEMA_FIRST,
+        EventKind.GROUP_DELETED,
     }  # of the runs from FURTHER_FROM on
     assert drawn == set(EventKind) - never
 
