@@ -1,4 +1,7 @@
-"""Faults of what comes along with clients: offsets that transactions bring without saying which member sends them."""
+"""Faults of what comes along with clients: offsets that transactions bring without saying which member sends them,
+schemas, and groups that somebody deletes. The holes of groups that are not here are in `not_here.py`, with the tests
+that have them.
+"""
 
 from __future__ import annotations
 

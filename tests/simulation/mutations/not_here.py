@@ -23,6 +23,16 @@ NOT_HERE: Final[Mapping[str, str]] = {
     "past: any place confirms a commit whose transaction ended unseen": "nothing ends one unseen but for the faults "
     "that are seeded along with it here (a commit is confirmed by an older transaction); "
     "tests/unit/proxy/handlers/transactions/test_end_txn.py has it alone",
+    "hole A7: a failover behind a demote goes by what was read before the promote": "the source must be gone from the "
+    "very end of the demote on, and a fleet that leads on must not ask it once; "
+    "tests/unit/groups/test_failover.py (behind_a_demote) has it",
+    "hole A10: as one, home, is refused for ever once a mirror was deleted": "no life here deletes a mirror that a "
+    "promoted group has read; tests/unit/groups/rules/test_moves.py has it",
+    "hole A12: a look is as old as its last answer": "a member must come and commit nothing between two answers of the "
+    "last look; tests/unit/groups/test_promote.py (as_old_as_its_question) has it",
+    "hole A16: who asks for offsets alone counts as a member": "nobody assigns partitions to itself here, and stays; "
+    "tests/unit/groups/test_promote.py (a_lag_exporter, who_commits_seldom) and "
+    "tests/unit/groups/rules/test_silences.py have it",
     "past: time stamps of a clock an hour ahead are refused": "the broker model takes any time stamp",
     "cpu: producer tables never age": "a quarter of an hour of a run is too much CPU, and a table has a bound besides; "
     "tests/unit/mirror/partition/rules/test_producer_table.py has it",
