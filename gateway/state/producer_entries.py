@@ -3,13 +3,17 @@
 A partition may have ten thousand producers of five batches each, and a topic hundreds of partitions. So they are bytes:
 26 for a batch, in the order in which they are given, and compressed as text where a record holds them. Neither a copy
 of the tables nor a record that is read has an object per batch; a producer is looked up when it sends something.
+
+What a mirror knows of all its partitions is asked for in one answer, under a write pause. So an answer only holds on to
+what is known, and is worked out later, piece by piece (`later`): whoever stores it lets the event loop turn in between.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from struct import Struct
 from typing import Final, overload
@@ -34,9 +38,13 @@ class ProducerEntry:
 
 
 class PackedProducers(Sequence[ProducerEntry]):
-    """The batches of one partition. Equal to any sequence of the same entries in the same order."""
+    """The batches of one partition. Equal to any sequence of the same entries in the same order.
 
-    __slots__ = ("_index", "_rows", "_text")
+    Attributes:
+        at_most: how many batches of producers these are at most, of those that are worked out later; 0 of others.
+    """
+
+    __slots__ = ("_index", "_pieces", "_rows", "_text", "at_most")
     __hash__ = None  # type: ignore[assignment]  # equal to lists, too
 
     def __init__(self, rows: bytes | None = b"", text: str = "") -> None:
@@ -44,6 +52,8 @@ class PackedProducers(Sequence[ProducerEntry]):
         self._rows = rows
         self._text = text
         self._index: dict[int, list[int]] | None = None
+        self._pieces: Callable[[], Iterator[bytes]] | None = None
+        self.at_most = 0
 
     @classmethod
     def of(cls, entries: Iterable[ProducerEntry]) -> PackedProducers:
@@ -64,9 +74,30 @@ class PackedProducers(Sequence[ProducerEntry]):
             raise ValueError(f"no batches of producers: {exc}") from None
         return cls(None, text)
 
+    @classmethod
+    def later(cls, pieces: Callable[[], Iterator[bytes]], at_most: int) -> PackedProducers:
+        """The rows that `pieces` gives, some at a time, when they are asked for: at least one. None where `at_most`,
+        how many they can be, is 0."""
+        made = cls(None if at_most else b"")
+        if at_most:
+            made._pieces, made.at_most = pieces, at_most
+        return made
+
+    def work_out(self) -> Iterator[int]:
+        """What is left to be worked out, step by step; of each the bytes that have come. Of one that is worked out
+        there are no steps."""
+        if self._rows is None and self._pieces is not None:
+            found = []
+            for piece in self._pieces():
+                found.append(piece)
+                yield len(piece)
+            self._rows, self._pieces = b"".join(found), None
+
     @property
     def rows(self) -> bytes:
         """One after the other, each a ROW. Raises ValueError: the text is broken."""
+        if self._pieces is not None:
+            deque(self.work_out(), maxlen=0)
         if self._rows is None:
             try:
                 self._rows = bytes(cramjam.zstd.decompress(base64.b64decode(self._text)))
@@ -77,8 +108,8 @@ class PackedProducers(Sequence[ProducerEntry]):
     @property
     def text(self) -> str:
         """For a record: compressed, in base64. Worked out once; some milliseconds for ten thousand producers."""
-        if not self._text and self._rows:
-            self._text = base64.b64encode(bytes(cramjam.zstd.compress(self._rows, 1))).decode()
+        if not self._text and self.rows:
+            self._text = base64.b64encode(bytes(cramjam.zstd.compress(self.rows, 1))).decode()
         return self._text
 
     def producers(self) -> dict[int, list[int]]:
@@ -99,7 +130,7 @@ class PackedProducers(Sequence[ProducerEntry]):
         return len(self.rows) // ROW.size
 
     def __bool__(self) -> bool:
-        return bool(self._rows if self._rows is not None else self._text)
+        return bool(self._rows if self._rows is not None else self._text or self._pieces)
 
     def __iter__(self) -> Iterator[ProducerEntry]:
         return (ProducerEntry(*row) for row in ROW.iter_unpack(self.rows))

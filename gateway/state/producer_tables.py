@@ -24,6 +24,13 @@ from gateway.state.producer_entries import PackedProducers, ProducerEntry
 RECORD_BYTES: Final = 256 * 1024
 """Of packed tables that one record has at least, where there are more: so it has at most that and one partition's."""
 
+MOST_BATCHES: Final = 400_000
+"""Of producers, that one cutover hands over: 80 partitions of 1,000 producers each. They are stored under the write
+pause, some 4 MB of text: a few tenths of a second."""
+
+MOST_IN_MIRROR: Final = 10_000
+"""While they are in the mirror's own record, which is encoded and decoded in one go."""
+
 _NAME_BYTES: Final = 16
 
 

@@ -17,7 +17,7 @@ from gateway.state.failback_records import FORGOTTEN, FailbackEpochRecord
 from gateway.state.gateway_records import READS_TABLES, FleetRecord, GatewayRecord, PortRecord
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.per_partition import with_tables_of
-from gateway.state.producer_tables import ProducerTablesRecord
+from gateway.state.producer_tables import MOST_BATCHES, MOST_IN_MIRROR, ProducerTablesRecord
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, OriginRecord, SequenceRecord
 from gateway.state.schemas.schema_records import SchemaRecord
 
@@ -113,6 +113,11 @@ class StateViews:
     def tables_apart(self) -> bool:
         """Every gateway of the fleet reads producer tables from records of their own."""
         return all(gateway.reads >= READS_TABLES for gateway in self._gateways.values())
+
+    @property
+    def most_batches(self) -> int:
+        """Batches of producers that one cutover may hand over."""
+        return MOST_BATCHES if self.tables_apart else MOST_IN_MIRROR
 
     @property
     def fleet(self) -> FleetRecord | None:

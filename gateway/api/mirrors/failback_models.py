@@ -40,7 +40,8 @@ class FailoverPlanData(BaseModel):
     """What a failover now would leave behind on the source, by partition; -1 where nobody knows.
 
     `records_not_mirrored_exact`: the source tells so now. Else the numbers are those of what was seen of it, and it may
-    have more.
+    have more. `retries_unknown`: partitions whose producers are too many to go along: a batch that is sent again over
+    the failover may be there twice.
     """
 
     kind: Literal["LockgateFailoverPlan"] = "LockgateFailoverPlan"
@@ -49,6 +50,7 @@ class FailoverPlanData(BaseModel):
     source_topic_name: str = ""
     records_not_mirrored: dict[int, int]
     records_not_mirrored_exact: bool
+    retries_unknown: list[int] = Field(default_factory=list)
 
     @classmethod
     def of(cls, plan: FailoverPlan) -> FailoverPlanData:
@@ -59,6 +61,7 @@ class FailoverPlanData(BaseModel):
             source_topic_name=plan.record.source_topic,
             records_not_mirrored={index: count for index, count in enumerate(plan.not_mirrored) if count},
             records_not_mirrored_exact=plan.exact,
+            retries_unknown=list(plan.retries_unknown),
         )
 
 

@@ -169,6 +169,12 @@ def failover(
             f"{plan['mirror_topic_name']}: {left or 'nothing: the target has every record that the source has now'}",
             err=True,
         )
+        if plan.get("retries_unknown"):
+            typer.echo(
+                f"{plan['mirror_topic_name']}: too many producers to go along in {len(plan['retries_unknown'])} "
+                "partitions: what they send again may be there twice",
+                err=True,
+            )
     if dry_run:
         would("failover", topics, link, output, url)
     if not yes:

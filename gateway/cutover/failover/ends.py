@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from gateway.cutover.failover.rules.snapshot import CopyEnd, KnownBatch, KnownProducers, SourceReading
+from gateway.cutover.failover.rules.snapshot import CopyEnd, KnownBatches, KnownProducers, SourceReading
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict, ControlError
 from gateway.mirror.interface import MirrorEngine
@@ -136,10 +136,7 @@ class FailoverEnds:
 def known_producers(engine: MirrorEngine, record: MirrorRecord) -> KnownProducers:
     """What the mirror knows of producers now, in one answer; of partitions that do not run here that is nothing."""
     found = _of_each(len(record.starts), engine.partition_ends(record))
-    tables = tuple(
-        () if one is None else tuple(KnownBatch(*pair) for pair in zip(one.producers, one.following, strict=True))
-        for one in found
-    )
+    tables = tuple(() if one is None else KnownBatches(one.producers, one.following) for one in found)
     return KnownProducers(tables, tuple(index for index, one in enumerate(found) if one is None or not one.warm))
 
 

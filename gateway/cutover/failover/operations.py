@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from gateway.cutover.failover.rules.failover import left_behind, why_not
+from gateway.cutover.failover.ends import known_producers
+from gateway.cutover.failover.rules.failover import left_behind, too_many, why_not
 from gateway.cutover.failover.run import FailoverRun, FailoverTools
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict, ControlError
@@ -33,12 +34,14 @@ _log = structlog.get_logger("lockgate.failover")
 class FailoverPlan:
     """What a failover now would leave behind: `not_mirrored[p]` records, -1 where nobody knows.
 
-    `exact`: the source told so; else it may have more, which nobody has seen.
+    `exact`: the source told so; else it may have more, which nobody has seen. `retries_unknown`: partitions whose
+    producers are too many to go along: a batch that is sent again over the failover may be there twice.
     """
 
     record: MirrorRecord
     not_mirrored: tuple[int, ...]
     exact: bool
+    retries_unknown: tuple[int, ...] = ()
 
 
 Alone = Callable[[str, str], AbstractAsyncContextManager[None]]
@@ -92,7 +95,13 @@ class Failover:
         self._require_no_job(record)
         source = await self.ends.read(record)
         left = left_behind(source.ends, await self.ends.on_the_copy(record))
-        return FailoverPlan(record=record, not_mirrored=left, exact=source.answered)
+        known = known_producers(self._tools.engine, record)
+        return FailoverPlan(
+            record=record,
+            not_mirrored=left,
+            exact=source.answered,
+            retries_unknown=too_many(known, self._records.store.most_batches),
+        )
 
     async def run(self, link: str, topic: str) -> MirrorRecord:
         """Fail one topic over; it is STOPPED when this returns.

@@ -264,7 +264,9 @@ class FailoverRun:
         copy = tuple(one for one in memory.copy or () if one is not None)
         if memory.producers is None or self._pause is None:
             raise AssertionError("a cutover is stored without its pause, or what is known of producers")
-        return failed_over(old, copy, memory.reading(), memory.producers, self._pause.epoch, now_ms)
+        return failed_over(
+            old, copy, memory.reading(), memory.producers, self._pause.epoch, now_ms, self._store.most_batches
+        )
 
     async def _settle(self, _: FailoverStep) -> None:
         """The cutover is written, or it is not: until somebody knows nobody may write to the source, nor promote."""

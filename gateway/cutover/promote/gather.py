@@ -143,6 +143,8 @@ class Gatherer:
         if self.groups is not None:
             moving = self.groups
             found = replace(found, groups=moving.facts(), groups_since=moving.since, group_error=moving.error)
+        if self._memory.paused_at is None:
+            found = replace(found, most_batches=self._tools.records.store.most_batches)
         if self._memory.paused_at is None and not self.is_failback:
             found = replace(found, schema_gate=self._schemas())
         return found if self._tools.coverage is None else self._covered(found, self._tools.coverage)

@@ -6,14 +6,15 @@ One method per step. What is known lives in PromoteMemory; what outlives the pro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import structlog
 
-from gateway.cutover.failback.rules.failback_promote import before_the_last, joined, stopped
+from gateway.cutover.failback.rules.failback_promote import stopped
 from gateway.cutover.promote.gather import Gatherer, OthersOnly, PromoteTools
+from gateway.cutover.promote.group_steps import GroupSteps
 from gateway.cutover.promote.pause import DECIDE, PromotePause
 from gateway.cutover.promote.rehearsal import PauseRehearsed, stalls_under
 from gateway.cutover.promote.rules.checks import InvariantViolated
@@ -21,14 +22,12 @@ from gateway.cutover.promote.rules.memory import PromoteMemory
 from gateway.cutover.promote.rules.promote import REHEARSAL, next_step
 from gateway.cutover.promote.rules.snapshot import PromoteStep, StepKind
 from gateway.errors import Conflict, TargetUnreachable
-from gateway.groups.moves import GroupSet
 from gateway.kafka.rules.names import some_of
 from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.operations.running_mirrors import run_as
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, apply
-from gateway.state.producer_entries import PackedProducers
 from gateway.state.promote_sets import name_of, topics_as
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
@@ -64,7 +63,6 @@ _BEGINS = frozenset(
     }
 )
 """Before them nothing is held: a gateway that leaves leaves them to the next leader."""
-_HOLD_S = 60.0  # whoever holds a group gives it up by then; a promote that is ended waits for nothing of it
 
 _T = TypeVar("_T")
 _log = structlog.get_logger("lockgate.promote")
@@ -108,6 +106,7 @@ class PromoteRun:
         self._gather = Gatherer(tools, link, topics, self._memory, groups=groups, forced=forced, keeps=keeps)
         self._group_names = tuple(map(name_of, groups))
         self._pause = PromotePause(tools, link, topics, self._memory)
+        self._groups = GroupSteps(tools, topics, self._gather, self._memory, self._pause)
         self._leaving = ""
         self._log = _log.bind(link=link, topics=some_of(topics))
         self._interruptible: asyncio.Future[object] | None = None
@@ -123,12 +122,12 @@ class PromoteRun:
             StepKind.AWAIT_MIRROR: self._await_mirror,
             StepKind.STOP_MIRROR: self._stop_mirror,
             StepKind.READ_COPY: self._read_copy,
-            StepKind.LOOK_AT_GROUPS: self._look_at_groups,
-            StepKind.HOLD_GROUPS: self._hold_groups,
-            StepKind.SHUT_GATES: self._shut_gates,
-            StepKind.READ_GROUPS: self._read_groups,
-            StepKind.COMMIT_GROUPS: self._commit_groups,
-            StepKind.CHECK_GROUPS: self._check_groups,
+            StepKind.LOOK_AT_GROUPS: self._groups.look,
+            StepKind.HOLD_GROUPS: self._groups.hold,
+            StepKind.SHUT_GATES: self._groups.shut,
+            StepKind.READ_GROUPS: self._groups.read,
+            StepKind.COMMIT_GROUPS: self._groups.commit,
+            StepKind.CHECK_GROUPS: self._groups.check,
             StepKind.PERSIST_STOPPED: self._persist_stopped,
             StepKind.PUBLISH_SWITCHED: self._publish_switched,
             StepKind.RESTORE_CONFIGS: self._restore_configs,
@@ -329,47 +328,10 @@ class PromoteRun:
             await self._tools.sleep(step.delay_s)
         await self._gather.read_copies(max(0.01, self._pause.left_s()))
 
-    # -- groups that change sides with the topics ------------------------------------------------------------------
-
-    @property
-    def _groups(self) -> GroupSet:
-        if self._gather.groups is None:
-            raise InvariantViolated("a step for groups of a promote that has none")
-        return self._gather.groups
-
-    async def _look_at_groups(self, step: PromoteStep) -> None:
-        if step.delay_s:
-            await self._tools.sleep(step.delay_s)
-        await self._groups.look()
-
-    async def _hold_groups(self, step: PromoteStep) -> None:
-        if step.delay_s:
-            await self._tools.sleep(step.delay_s)
-        await self._groups.tried(self._groups.hold, _HOLD_S)
-
-    async def _shut_gates(self, step: PromoteStep) -> None:
-        await self._under_pause(step, self._groups.shut)
-
-    async def _read_groups(self, step: PromoteStep) -> None:
-        await self._under_pause(step, self._groups.read)
-
-    async def _commit_groups(self, step: PromoteStep) -> None:
-        ends = {topic: handed for topic in self._topics if (handed := self._memory.handed(topic)) is not None}
-        await self._under_pause(step, lambda: self._groups.commit(ends))
-
-    async def _check_groups(self, step: PromoteStep) -> None:
-        await self._under_pause(step, self._groups.check_again)
-
-    async def _under_pause(self, step: PromoteStep, work: Callable[[], Awaitable[None]]) -> None:
-        if step.delay_s:
-            await self._tools.sleep(step.delay_s)
-        await self._groups.tried(work, max(0.01, self._pause.left_s()))
-
     async def _persist_stopped(self, _: PromoteStep) -> None:
         self._end_configs()
-        tables = {record.mirror_topic: await self._handed_over(record) for record in self._gather.records()}
         old = self._gather.records()
-        new = [self._stopped(record, tables[record.mirror_topic]) for record in old]
+        new = [self._stopped(record) for record in old]
         moving = self._gather.groups
         changes = moving.changes() if moving is not None else ()
 
@@ -402,27 +364,11 @@ class PromoteRun:
             self.waiting_for = WAITS_FOR_STAMPS
             await self._restored(waiting)
 
-    def _handed(self, record: MirrorRecord) -> CopyEnds:
+    def _stopped(self, record: MirrorRecord) -> MirrorRecord:
         handed = self._memory.handed(record.mirror_topic)
         if handed is None:
             raise InvariantViolated(f"cutover of {record.mirror_topic} without the answer of its mirror")
-        return handed
-
-    async def _handed_over(self, record: MirrorRecord) -> tuple[PackedProducers, ...]:
-        """What is handed over of producers, ready to be stored. Partition by partition, so that the loop is kept for
-        none longer than one of them takes."""
-        before = before_the_last(record)
-        found = []
-        for index, seen in enumerate(self._handed(record).producers):
-            table = joined(before[index], seen) if before else PackedProducers.of(seen)
-            if table.text:
-                await asyncio.sleep(0)
-            found.append(table)
-        return tuple(found)
-
-    def _stopped(self, record: MirrorRecord, tables: tuple[PackedProducers, ...]) -> MirrorRecord:
-        handed = self._handed(record)
-        new = stopped(record, handed.mirrored, handed.copied, tables, self._tools.records.now_ms(), is_joined=True)
+        new = stopped(record, handed.mirrored, handed.copied, handed.producers, self._tools.records.now_ms())
         keep_ms = 0 if record.is_reverse else self._tools.keep_ms(record)
         until_ms = new.cutover.at_ms + keep_ms if keep_ms else 0
         restore, missing = self._memory.restore_of(record.mirror_topic), self._memory.config_error

@@ -7,6 +7,8 @@ import logging
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Final
 
 from gateway.kafka.cluster import Cluster
@@ -21,7 +23,7 @@ from gateway.mirror.partition.log_start import earliest_start
 from gateway.mirror.partition.meters import SETTLED_S
 from gateway.mirror.partition.rules.commands import WorkBeside
 from gateway.mirror.partition.rules.partition import PartitionMirror
-from gateway.mirror.partition.rules.producer_table import BATCHES_PER_PRODUCER, OffsetsBehind
+from gateway.mirror.partition.rules.producer_table import OffsetsBehind
 from gateway.mirror.partition.rules.schema_ids import IdRewriter
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.mirror.partition.runner import PartitionRunner
@@ -37,6 +39,7 @@ from protocol.errors import ErrorCode, ProtocolError
 
 _log = logging.getLogger(__name__)
 
+_AT_ONCE: Final = 5_000  # batches of producers
 _QUIET_S: Final = 40.0  # an append is answered, or its connection closed, before
 
 
@@ -274,7 +277,7 @@ class TopicMirror:
                 absent.append(index)
             elif not (placed and _is_warm(runner)):
                 cold.append(index)
-        batches = BATCHES_PER_PRODUCER * sum(len(runner.cursor.producers) for runner in self.runners.values())
+        batches = sum(runner.cursor.producers.at_most for runner in self.runners.values())
         return RunningPartitions(tuple(positions), tuple(absent), tuple(cold), batches)
 
     def ends(self) -> Sequence[PartitionEnd | None]:
@@ -386,8 +389,16 @@ def _on_the_copy(runner: PartitionRunner, seen: PackedProducers) -> PackedProduc
     translator = runner.mirror.translator
     if translator is None or not runner.mirror.translates:
         return seen
-    offsets, batches = translator.ledger.map, ROW.iter_unpack(seen.rows)
-    return PackedProducers(b"".join(ROW.pack(*batch, offsets.to_target(at).offset) for *batch, at in batches))
+    return PackedProducers.later(partial(_translated, seen, translator.ledger.map), seen.at_most)
+
+
+def _translated(seen: PackedProducers, offsets: OffsetMap) -> Iterator[bytes]:
+    """The batches at the copy's offsets. What the map says of a batch that is on the copy, it says for good."""
+    for _ in seen.work_out():
+        yield b""
+    batches = ROW.iter_unpack(seen.rows)
+    while some := [ROW.pack(*batch, offsets.to_target(at).offset) for *batch, at in islice(batches, _AT_ONCE)]:
+        yield b"".join(some)
 
 
 def _id_bytes(text: str) -> bytes | None:

@@ -249,7 +249,7 @@ def stopped_by_positions(patching: Patching) -> None:
 def hand_over_what_is_queued(patching: Patching) -> None:
     """A failover answers retries of batches that the mirror has fetched and not appended."""
 
-    def unfiltered(known: KnownProducers, copy: Sequence[CopyEnd]) -> tuple[Producers, tuple[int, ...]]:
+    def unfiltered(known: KnownProducers, copy: Sequence[CopyEnd], most: int) -> tuple[Producers, tuple[int, ...]]:
         return tuple(tuple(one.entry for one in table) for table in known.tables), known.missing
 
     patching.replace(failover_rules, "handed_on", unfiltered)

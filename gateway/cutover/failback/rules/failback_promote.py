@@ -7,8 +7,11 @@ and STOPPED, the durable cutover, is the record that says "forward" again. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Final
 
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.mirror.offset_map.rules.periods import remembered
@@ -16,6 +19,7 @@ from gateway.mirror.partition.rules.producer_table import BATCHES_PER_PRODUCER, 
 from gateway.state.mirror_states import MirrorOperation, apply
 from gateway.state.per_partition import WrongLength, tables_of
 from gateway.state.producer_entries import ROW, PackedProducers, ProducerEntry
+from gateway.state.producer_tables import ProducerTables
 from gateway.state.records import (
     MirrorCutover,
     MirrorError,
@@ -28,6 +32,7 @@ from gateway.state.records import (
 Producers = tuple[Sequence[ProducerEntry], ...]
 
 _EPOCH = slice(8, 10)  # of a ROW
+_AT_ONCE: Final = 1_000  # producers
 
 _AS_PROMOTE = {
     WritePhase.FORWARD: WritePhase.SWITCHED,
@@ -54,15 +59,12 @@ def stopped(
     copy_ends: Sequence[int],
     seen: Producers,
     now_ms: int,
-    *,
-    is_joined: bool = False,
 ) -> MirrorRecord:
     """The record of a promote's cutover: the origin's log ended at `ends`, all of it is on the copy, which ends at
     `copy_ends`.
 
     On the failback it begins the next failback epoch (see `state/producer_ids.py`). `seen`: the last batches of each
     producer, as the mirror saw them; those from before the last cutover that a client may still retry are kept.
-    `is_joined`: they are among them already.
 
     Raises:
         WrongLength: one of the three has not an entry for each partition.
@@ -70,7 +72,7 @@ def stopped(
     for name, found in (("ends", ends), ("copy ends", copy_ends), ("tables of producers", seen)):
         if len(found) != len(record.starts):
             raise WrongLength(f"{len(found)} {name} for the {len(record.starts)} partitions of '{record.mirror_topic}'")
-    producers = tuple(map(PackedProducers.of, seen if is_joined else handed_over(record, seen)))
+    producers = ProducerTables(handed_over(record, seen))
     if not record.is_reverse:
         mode, reason = mode_at(record, ends, copy_ends, "promote")
         return apply(
@@ -131,38 +133,47 @@ def handed_over(record: MirrorRecord, seen: Producers) -> Producers:
     Raises:
         WrongLength, ValueError: one of the two tables has not an entry for each partition.
     """
-    before = before_the_last(record)
+    before = tables_of(record)
     if not before:
         return seen
     return tuple(joined(old, new) for old, new in zip(before, seen, strict=True))
 
 
-def before_the_last(record: MirrorRecord) -> Producers:
-    """What was handed over with the cutover before, of each partition; empty: nothing.
-
-    Raises:
-        WrongLength: it has not an entry for each partition.
-    """
-    return tables_of(record)
-
-
 def joined(old: Sequence[ProducerEntry], new: Sequence[ProducerEntry]) -> PackedProducers:
-    """Both in order; `old` is older. At most as many producers as a table holds, those that wrote last.
-
-    Of one partition: some 30 ms for ten thousand producers in either.
-    """
+    """Both in order; `old` is older. At most as many producers as a table holds, those that wrote last. Of one
+    partition; worked out later, piece by piece."""
     before, after = PackedProducers.of(old), PackedProducers.of(new)
     if not before or not after:
         return after or before
-    earlier, later = before.producers(), after.producers()
+    return PackedProducers.later(partial(_joined, before, after), BATCHES_PER_PRODUCER * MAX_PRODUCERS)
+
+
+def _joined(before: PackedProducers, after: PackedProducers) -> Iterator[bytes]:
+    for table in (before, after):
+        for _ in table.work_out():
+            yield b""
+    earlier = before.producers()
+    yield b""
+    later = after.producers()
+    yield b""
     silent = [producer_id for producer_id in earlier if producer_id not in later]
     room = max(0, MAX_PRODUCERS - len(later))
-    found = [_row(before, at) for one in silent[len(silent) - min(room, len(silent)) :] for at in earlier[one]]
-    for producer_id, places in later.items():
-        rows = [_row(after, at) for at in places]
-        known = [row for at in earlier.get(producer_id, ()) if (row := _row(before, at))[_EPOCH] == rows[-1][_EPOCH]]
-        found += [*known, *rows][-BATCHES_PER_PRODUCER:]
-    return PackedProducers(b"".join(found))
+    kept = iter(silent[len(silent) - min(room, len(silent)) :])
+    while some := [_row(before, at) for one in islice(kept, _AT_ONCE) for at in earlier[one]]:
+        yield b"".join(some)
+    those = iter(later.items())
+    while both := dict(islice(those, _AT_ONCE)):
+        found = (_both(before, earlier.get(one, ()), after, places) for one, places in both.items())
+        yield b"".join(row for rows in found for row in rows)
+
+
+def _both(
+    before: PackedProducers, earlier: Sequence[int], after: PackedProducers, later: Sequence[int]
+) -> Sequence[bytes]:
+    """The last batches of a producer that has written both before and after."""
+    rows = [_row(after, at) for at in later]
+    known = [row for at in earlier if (row := _row(before, at))[_EPOCH] == rows[-1][_EPOCH]]
+    return [*known, *rows][-BATCHES_PER_PRODUCER:]
 
 
 def _row(table: PackedProducers, at: int) -> bytes:

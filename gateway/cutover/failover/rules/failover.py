@@ -35,7 +35,8 @@ Safety. A write goes to the target only when STOPPED is durable, and what STOPPE
   stays behind, and its producer's retry is the only copy of it that goes on. So the copy is asked for a while until its
   high watermarks are its leaders' log ends, as at a promote: a batch above would be appended once more. A target that
   has lost replicas may never come to that; then the failover goes on, knows no batch of that partition, and says that
-  retries may come twice there (`MirrorCutover.retries_unknown`);
+  retries may come twice there (`MirrorCutover.retries_unknown`); so it does where more batches are known than a
+  cutover takes along (`too_many`);
 * what of the source is not known is stored as not known (-1), and never as 0. Of a source that did not answer under
   the pause the numbers are those of what was seen of it, and it is stored that there may be more
   (`MirrorCutover.source_answered`). While the source answers, the number has every record that was acknowledged, but
@@ -52,8 +53,11 @@ topics: `cutover/promote/records_after_cutover.py` for configs, the group monito
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import accumulate, islice
+from typing import Final
 
 from gateway.cutover.failback.rules.failback_promote import Producers, handed_over, mode_at
 from gateway.cutover.failover.rules.checks import check_invariants, check_step
@@ -63,6 +67,8 @@ from gateway.cutover.failover.rules.snapshot import (
     FailoverSnapshot,
     FailoverStep,
     FailoverStepKind,
+    KnownBatch,
+    KnownBatches,
     KnownProducers,
     SourceReading,
 )
@@ -71,6 +77,7 @@ from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.mirror.offset_map.rules.periods import at_its_end
 from gateway.state.mirror_states import MirrorOperation, apply
 from gateway.state.producer_entries import PackedProducers
+from gateway.state.producer_tables import MOST_BATCHES, ProducerTables
 from gateway.state.records import MirrorCutover, MirrorError, MirrorRecord, MirrorState, Undo
 
 UNKNOWN = -1
@@ -79,6 +86,7 @@ LOOK_AGAIN_S = 0.01
 _TIME_OVER = "the time for an undo was over: the mirror back has ended, nothing is lost"
 _SETTLE_AGAIN_S = 0.2
 _READ_AGAIN_S = 0.1
+_AT_ONCE: Final = 5_000  # batches of producers
 _K = FailoverStepKind
 
 
@@ -221,19 +229,38 @@ def left_behind(ends: Sequence[int | None], copy: Sequence[CopyEnd]) -> tuple[in
     return tuple(end - at.mirrored_to if end is not None and end >= at.mirrored_to else UNKNOWN for end, at in pairs)
 
 
-def handed_on(known: KnownProducers, copy: Sequence[CopyEnd]) -> tuple[Producers, tuple[int, ...]]:
+def handed_on(
+    known: KnownProducers, copy: Sequence[CopyEnd], most: int = MOST_BATCHES
+) -> tuple[Producers, tuple[int, ...]]:
     """Per partition the batches whose retry is answered after the cutover, and where a retry may be appended once more.
 
     The mirror knows a batch when it has fetched it, and that may have stayed behind: on the copy is what lies below its
     end as a whole. Where that is not known, no retry is answered: twice is better than never.
     """
-    missing = tuple(sorted({*known.missing, *_above(copy)}))
+    missing = tuple(sorted({*known.missing, *_above(copy), *too_many(known, most)}))
     pairs = enumerate(zip(known.tables, copy, strict=True))
     tables = (
-        () if at in missing else tuple(one.entry for one in table if one.following <= end.mirrored_to)
+        PackedProducers.later(partial(_on_the_copy, table, end), 0 if at in missing else len(table))
         for at, (table, end) in pairs
     )
     return tuple(tables), missing
+
+
+def too_many(known: KnownProducers, most: int = MOST_BATCHES) -> tuple[int, ...]:
+    """The partitions whose producers' batches do not go along, since all of them would be more than a cutover takes:
+    those that have the most. A failover is never refused for that: who needs one cannot wait until there are fewer."""
+    sizes = sorted((len(table), at) for at, table in enumerate(known.tables) if at not in known.missing)
+    sums = accumulate(size for size, _ in sizes)
+    return tuple(sorted(at for total, (_, at) in zip(sums, sizes, strict=True) if total > most))
+
+
+def _on_the_copy(table: Sequence[KnownBatch], end: CopyEnd) -> Iterator[bytes]:
+    if isinstance(table, KnownBatches):
+        for _ in table.batches.work_out():
+            yield b""
+    batches = iter(table)
+    while some := tuple(islice(batches, _AT_ONCE)):
+        yield PackedProducers.of(one.entry for one in some if one.following <= end.mirrored_to).rows
 
 
 def failed_over(
@@ -243,10 +270,12 @@ def failed_over(
     producers: KnownProducers,
     epoch: int,
     now_ms: int,
+    most: int = MOST_BATCHES,
 ) -> MirrorRecord:
     """The record of the cutover.
 
     Args:
+        most: batches of producers that go along.
         copy: where it ends, of every partition.
         source: where its logs end, and whether it said so under the pause.
         epoch: of the write pause.
@@ -254,7 +283,7 @@ def failed_over(
     Raises:
         WrongState, WrongLength, ValueError: the record, or one of the lists, does not allow it.
     """
-    tables, missing = handed_on(producers, copy)
+    tables, missing = handed_on(producers, copy, most)
     mirrored, copied = tuple(end.mirrored_to for end in copy), tuple(end.copy_end for end in copy)
     mode, reason = mode_at(record, mirrored, copied, "failover")
     return apply(
@@ -266,7 +295,7 @@ def failed_over(
         cutover=MirrorCutover(
             pause_epoch=epoch,
             at_ms=now_ms,
-            producers=tuple(map(PackedProducers.of, handed_over(record, tables))),
+            producers=ProducerTables(handed_over(record, tables)),
             stopped_at=mirrored,
             stopped_copy_at=copied,
             not_mirrored=left_behind(source.ends, copy),

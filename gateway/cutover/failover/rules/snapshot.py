@@ -6,11 +6,13 @@ What is not known is None, and never a number that could be taken for one. `cuto
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, overload
 
 from gateway.cutover.write_pause.rules.routing import WritePhase
+from gateway.state.producer_entries import PackedProducers
 from gateway.state.records import MirrorRecord, ProducerEntry
 from gateway.state.step import Step
 
@@ -63,10 +65,31 @@ class KnownBatch(NamedTuple):
     following: int
 
 
+class KnownBatches(Sequence[KnownBatch]):
+    """Those of one partition, however many: there is an object for one only while it is looked at."""
+
+    def __init__(self, batches: Sequence[ProducerEntry], following: Sequence[int]) -> None:
+        self.batches = PackedProducers.of(batches)
+        self.following = following
+
+    def __len__(self) -> int:
+        return self.batches.at_most or len(self.batches)
+
+    def __iter__(self) -> Iterator[KnownBatch]:
+        return map(KnownBatch, self.batches, self.following)
+
+    @overload
+    def __getitem__(self, at: int) -> KnownBatch: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[KnownBatch]: ...
+    def __getitem__(self, at: int | slice) -> KnownBatch | Sequence[KnownBatch]:
+        return tuple(self)[at]
+
+
 class KnownProducers(NamedTuple):
     """`tables`: per partition the last batches of producers that are known; `missing`: where that may not be all."""
 
-    tables: tuple[tuple[KnownBatch, ...], ...]
+    tables: tuple[Sequence[KnownBatch], ...]
     missing: tuple[int, ...]
 
 

@@ -82,6 +82,7 @@ from gateway.cutover.promote.rules.snapshot import (
     TopicSnapshot,
 )
 from gateway.cutover.write_pause.rules.routing import WritePhase
+from gateway.state.producer_tables import MOST_BATCHES
 from gateway.state.records import MirrorState
 
 REHEARSAL: Final = "(rehearsal)"
@@ -91,9 +92,6 @@ LATE_WRITES: Final = (
     "somebody has written to the source beside the gateway; `lockgate mirror undo` with --dry-run says how many "
     "records, where, and what can be done"
 )
-MOST_BATCHES: Final = 400_000
-"""Of producers, that one promote hands over: 80 partitions of 1,000 producers each. They are stored under the write
-pause, some 3 MB of text: to encode and to compress them takes the event loop some 20 to 40 ms each."""
 WAIT_S = 0.1
 LOOK_AGAIN_S = 0.003  # under the write pause, where milliseconds count
 
@@ -183,14 +181,15 @@ def _unreachable(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
 def _too_many_batches(snapshot: PromoteSnapshot) -> str:
     """Why the producers' last batches are too many to be stored under the write pause, '' when they are not."""
     batches = sum(topic.batches for topic in snapshot.topics)
-    if batches <= MOST_BATCHES:
+    if batches <= snapshot.most_batches:
         return ""
     largest = max(snapshot.topics, key=lambda topic: topic.batches)
+    few = "" if snapshot.most_batches >= MOST_BATCHES else " while a gateway of an older version is in the fleet"
     return (
         f"the last batches of producers that go along with the cutover are up to {batches:,}, and at most "
-        f"{MOST_BATCHES:,} do (five for each producer and partition; {largest.topic} has {largest.batches:,}): promote "
-        "fewer topics together, or have fewer producers write each partition; one that is silent for 15 minutes does "
-        "not count any more"
+        f"{snapshot.most_batches:,} do{few} (five for each producer and partition; {largest.topic} has "
+        f"{largest.batches:,}): promote fewer topics together, or have fewer producers write each partition; one that "
+        "is silent for 15 minutes does not count any more"
     )
 
 

@@ -14,6 +14,7 @@ from gateway.cutover.write_pause.interface import PauseAck
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.groups.rules.moves import GroupMove
 from gateway.mirror.rules.copy_ends import CopyEnds
+from gateway.state.producer_tables import MOST_BATCHES
 from gateway.state.records import MirrorState
 from gateway.state.step import Step
 
@@ -191,6 +192,7 @@ class PromoteSnapshot:
     not waited for any longer; `acl_error`: why they are not. `schema_gate`: what the schema gate waits for, '' when it
     is open. `rehearses`: it goes back where it would cut over. `groups`: those that change sides with the topics;
     `groups_since`: since when they are looked at; `group_error`: why the last step for them came to nothing.
+    `most_batches`: of producers, that the cutover may hand over.
     """
 
     now: float
@@ -214,6 +216,7 @@ class PromoteSnapshot:
     groups: tuple[GroupMove, ...] = ()
     groups_since: float | None = None
     group_error: str = ""
+    most_batches: int = MOST_BATCHES
 
     @property
     def unknown_outcomes(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from struct import Struct
 from typing import Final, NamedTuple, overload
@@ -23,6 +24,7 @@ FORGOTTEN_S: Final = 15 * 60.0
 
 _MARK_S: Final = 30.0
 _MOST_BYTES: Final = BATCHES_PER_PRODUCER * ROW.size
+_AT_ONCE: Final = 1_000  # producers
 _KEPT_BYTES: Final = (BATCHES_PER_PRODUCER - 1) * ROW.size
 _EPOCH: Final = slice(-ROW.size + 8, -ROW.size + 10)  # of the last row
 _OFFSET: Final = Struct(">q")  # the end of a row
@@ -70,6 +72,11 @@ class ProducerTable:
     def __len__(self) -> int:
         self._take_apart()
         return len(self._batches)
+
+    @property
+    def at_most(self) -> int:
+        """How many batches are known, at most; nothing is taken apart for that."""
+        return BATCHES_PER_PRODUCER * len(self._batches) if self._carried is None else len(self._carried)
 
     def saw(self, producer_id: int, epoch: int, first_sequence: int, last_offset_delta: int, base_offset: int) -> None:
         """Note one batch. A batch at or below one already noted (fetched twice) is ignored."""
@@ -129,20 +136,31 @@ class ProducerTable:
             before = self._batches.pop(producer_id, b"")
             self._batches[producer_id] = (before + rows[begin:end])[-_MOST_BYTES:]
             begin = end
-        self._next_offset = _OFFSET.unpack(rows[-_OFFSET.size :])[0] + 1
+        self._batches = dict(sorted(self._batches.items(), key=_last_offset))  # in order of last use
+        self._next_offset = _last_offset(next(reversed(self._batches.items()))) + 1
         if self._aged_at is not None:
             self._marks.append((self._aged_at, self._next_offset))
 
     def packed(self) -> PackedProducers:
-        """All batches known; those of a producer together, who wrote last comes last."""
+        """All batches known now; those of a producer together, who wrote last comes last."""
         if self._carried is not None:
             return self._carried
-        return PackedProducers(b"".join(self._batches.values()))
+        known = tuple(self._batches.values())
+        return PackedProducers.later(partial(_joined, known), BATCHES_PER_PRODUCER * len(known))
 
     def entries(self) -> tuple[ProducerEntry, ...]:
         """All batches known, by offset, lowest first: an object for each."""
         self._take_apart()
         return tuple(sorted(self.packed(), key=lambda entry: entry.base_offset))
+
+
+def _last_offset(known: tuple[int, bytes]) -> int:
+    found: int = _OFFSET.unpack(known[1][-_OFFSET.size :])[0]
+    return found
+
+
+def _joined(known: Sequence[bytes]) -> Iterator[bytes]:
+    return (b"".join(known[at : at + _AT_ONCE]) for at in range(0, len(known), _AT_ONCE))
 
 
 def offset_behind(entry: ProducerEntry) -> int:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from gateway.cutover.promote.rules.promote import MOST_BATCHES
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.errors import Conflict
 from gateway.mirror.rules.copy_ends import PartitionEnd
+from gateway.state.gateway_records import GatewayRecord
 from gateway.state.producer_entries import ROW, PackedProducers
+from gateway.state.producer_tables import MOST_BATCHES, MOST_IN_MIRROR
 from gateway.state.records import MirrorState
 from tests.support.control.control_plane import Plane
 from tests.support.control.topic_scene import TopicScene, mirrored_topic
@@ -31,6 +32,15 @@ async def test_too_many_are_refused_before_the_pause(scene: TopicScene) -> None:
         await scene.promote()
     assert WritePhase.PAUSED not in scene.phases
     scene.assert_back()
+
+
+async def test_fewer_go_along_while_a_gateway_is_older(scene: TopicScene) -> None:
+    """It reads them from the mirror's own record alone, which is coded in one go."""
+    scene.plane.engine.batches = MOST_IN_MIRROR + 1
+    await scene.plane.store.put(GatewayRecord(name="b", incarnation="1", role="node", peer="b:1", lease_ms=1))
+    with pytest.raises(Conflict, match="at most 10,000 do while a gateway of an older version is in the fleet"):
+        await scene.promote()
+    assert WritePhase.PAUSED not in scene.phases
 
 
 async def test_the_loop_turns_while_they_are_handed_over(scene: TopicScene, monkeypatch: pytest.MonkeyPatch) -> None:

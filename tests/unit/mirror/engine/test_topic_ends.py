@@ -11,6 +11,7 @@ from gateway.mirror.engine.topic import TopicMirror
 from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S
 from gateway.mirror.partition.runner import PartitionRunner
 from gateway.mirror.rules.copy_ends import CopyEnds, whole
+from gateway.state.producer_entries import PackedProducers
 from gateway.state.producer_ids import GATEWAY_PID_BASE, mirror_producer_id
 from gateway.state.records import MirrorRecord, PartitionStart, ProducerEntry
 from tests.support.mirror.batches import make_batch
@@ -100,3 +101,18 @@ def test_what_is_of_unknown_outcome_does_not_know_where_it_is(topic: TopicMirror
     second.append_unknown("connection lost")
     assert whole(topic.ends()) is None
     assert topic.running_partitions().cold == (1,)
+
+
+def test_the_answer_of_many_producers_is_worked_out_later(topic: TopicMirror) -> None:
+    """It is asked for under a write pause, of hundreds of partitions at once."""
+    runner = begun(topic, 0)
+    for number in range(2_500):
+        runner.cursor.producers.saw(GATEWAY_PID_BASE + number, 0, 0, 0, 100 + number)
+    (end, _) = topic.ends()
+    assert end is not None
+    runner.cursor.producers.saw(GATEWAY_PID_BASE, 0, 1, 0, 9_999)  # read behind the answer
+    producers = PackedProducers.of(end.producers)
+    assert producers.at_most == 5 * 2_500
+    assert len(list(producers.work_out())) == 3
+    assert [entry.base_offset for entry in producers] == list(range(100, 2_600))
+    assert list(end.following) == list(range(101, 2_601))

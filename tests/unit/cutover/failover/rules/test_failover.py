@@ -16,6 +16,7 @@ from gateway.cutover.failover.rules.failover import (
     handed_on,
     left_behind,
     next_step,
+    too_many,
     why_not,
 )
 from gateway.cutover.failover.rules.memory import FailoverMemory
@@ -26,11 +27,13 @@ from gateway.cutover.failover.rules.snapshot import (
     FailoverStep,
     FailoverStepKind,
     KnownBatch,
+    KnownBatches,
     KnownProducers,
     SourceReading,
 )
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.state.mirror_states import WrongState
+from gateway.state.producer_entries import PackedProducers
 from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState, ProducerEntry
 from tests.support.models.failover_model import World, back, forward
 from tests.support.models.search import Violation, explore
@@ -232,6 +235,28 @@ def test_only_batches_that_are_on_the_copy_are_handed_over() -> None:
     known = KnownProducers((table, table, table), (1,))
     copy = [CopyEnd(90, 80), CopyEnd(90, 80), CopyEnd(90, 80, above=1)]
     assert handed_on(known, copy) == (((copied.entry,), (), ()), (1, 2))
+
+
+def test_more_batches_than_a_cutover_takes_do_not_go_along() -> None:
+    """It is not refused, as a promote is: who fails over cannot wait. Whose retries are unknown then is said."""
+    few, many = (tuple(KnownBatch(ProducerEntry(7 + at, 0, 0, 4, 80), 5) for at in range(count)) for count in (2, 6))
+    known = KnownProducers((few, many, few), ())
+    copy = [CopyEnd(90, 80)] * 3
+    assert too_many(known, 10) == ()
+    assert too_many(known, 9) == (1,)
+    tables, missing = handed_on(known, copy, 9)
+    assert [len(table) for table in tables] == [2, 0, 2]
+    assert missing == (1,)
+
+
+def test_many_batches_are_filtered_piece_by_piece() -> None:
+    entries = [ProducerEntry(at, 0, 0, 0, at) for at in range(12_000)]
+    table = KnownBatches(PackedProducers.of(entries), range(12_000))
+    (handed,), _ = handed_on(KnownProducers((table,), ()), [CopyEnd(11_000, 80)])
+    assert isinstance(handed, PackedProducers)
+    assert len(list(handed.work_out())) == 3
+    assert list(handed) == entries[:11_001]
+    assert list(handed.work_out()) == []
 
 
 def test_the_record_of_a_failback_that_was_ended() -> None:
