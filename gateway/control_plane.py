@@ -31,6 +31,8 @@ from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.reversals import Reversals
 from gateway.cutover.failback.undo import Undos
 from gateway.cutover.rehearsals import Rehearsals, RehearsesPromotes
+from gateway.cutover.spent_tables import LOOK_EVERY_S as SPENT_EVERY_S
+from gateway.cutover.spent_tables import ForgetsSpentTables
 from gateway.errors import ControlError
 from gateway.groups.reports import GroupReports
 from gateway.migration.client_errors import LOOK_EVERY_S as CLIENT_ERRORS_EVERY_S
@@ -166,6 +168,7 @@ class ControlService:
         self.users, self.quotas = users_and_quotas(parts)
         self._copy_watch = copy_watch(parts)
         self._failback_epochs = ForgetsFailbackEpochs(records=parts.records, target=parts.target)
+        self._spent_tables = ForgetsSpentTables(records=parts.records, publisher=parts.publisher, locks=parts.locks)
         self._sync = config_sync(parts)
         self._running_links = running_links(parts)
         self._numbers = ControlNumbersReader(
@@ -214,6 +217,7 @@ class ControlService:
         every(_TICK_S, self._sync.run_due, "topic config sync")
         every(LOOK_EVERY_S, self._copy_watch.look, "topics of the copies")
         every(FORGET_EVERY_S, self._failback_epochs.look, "failback epochs of deleted mirrors")
+        every(SPENT_EVERY_S, self._spent_tables.look, "producer tables that nobody needs")
         every(_TICK_S, self.reversals.look, "reverses that follow a promote")
         every(_TICK_S, self.undos.look, "mirrors back that are kept for an undo")
         every(_TICK_S, self.catch_ups.expire, "catch-up leases")

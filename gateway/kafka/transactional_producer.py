@@ -49,7 +49,7 @@ _LANE: Final = "transactions"
 _TRY_S: Final = 5.0  # one request's time; then another one is sent on another connection
 _BACKOFF_S: Final = (0.005, 0.5)  # the first for CONCURRENT_TRANSACTIONS: the markers take some round trips of brokers
 _SLOWEST: Final = 1024 * 1024  # bytes/s that a request may take longer for
-_BATCH_BYTES: Final = 8 * 1024 * 1024
+_BATCH_BYTES: Final = 1024 * 1024  # of what is encoded, compressed and sent in one turn of the loop
 _LOOK_S: Final = 0.5
 _INIT_CAP, _ADD_CAP, _END_CAP = 4, 3, 4  # the last ones in which the epoch is the client's to raise (KIP-890)
 

@@ -53,7 +53,7 @@ class StateViews:
     by link id. `secret`: '' before a first leader made one.
 
     `acls`: by link, then by (resource type, pattern type, name). `schemas`: by link, then by subject. `migrations`: by
-    name. `failback_epochs`: of deleted mirrors, by mirror topic.
+    name. `failback_epochs`: of deleted mirrors, by mirror topic. `producer_tables`: by link, mirror topic and name.
 
     `applied`: offset of the last record that is in the views. `mirrors_grown_at`: of the last one that made a mirror
     where there was none, or another one; what was found out about "all mirrors" before says nothing of it.
@@ -78,6 +78,7 @@ class StateViews:
         self._schemas: dict[str, dict[str, SchemaRecord]] = {}
         self._migrations: dict[str, MigrationRecord] = {}
         self._failback_epochs: dict[str, FailbackEpochRecord] = {}
+        self._producer_tables: dict[tuple[str, str, str], ProducerTablesRecord] = {}
         self.records: Mapping[str, Record] = MappingProxyType(self._records)
         self.links: Mapping[str, LinkRecord] = MappingProxyType(self._links)
         self.mirrors: Mapping[tuple[str, str], MirrorRecord] = MappingProxyType(self._mirrors)
@@ -90,6 +91,9 @@ class StateViews:
         self.schemas: Mapping[str, Mapping[str, SchemaRecord]] = MappingProxyType(self._schemas)
         self.migrations: Mapping[str, MigrationRecord] = MappingProxyType(self._migrations)
         self.failback_epochs: Mapping[str, FailbackEpochRecord] = MappingProxyType(self._failback_epochs)
+        self.producer_tables: Mapping[tuple[str, str, str], ProducerTablesRecord] = MappingProxyType(
+            self._producer_tables
+        )
         self._by_kind: Mapping[type[Any], tuple[dict[Any, Any], Callable[[Any], Any]]] = {
             LinkRecord: (self._links, attrgetter("name")),
             MirrorRecord: (self._mirrors, attrgetter("link", "mirror_topic")),
@@ -100,6 +104,7 @@ class StateViews:
             OriginRecord: (self._origins, attrgetter("link_id")),
             MigrationRecord: (self._migrations, attrgetter("name")),
             FailbackEpochRecord: (self._failback_epochs, attrgetter("mirror_topic")),
+            ProducerTablesRecord: (self._producer_tables, attrgetter("link", "mirror_topic", "name")),
         }
         self._below_link: Mapping[type[Any], tuple[dict[str, dict[Any, Any]], Callable[[Any], Any]]] = {
             AclRecord: (self._acls, attrgetter("resource_type", "pattern_type", "name")),
