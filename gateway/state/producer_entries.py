@@ -1,8 +1,9 @@
 """The last batches of a partition's producers, as they are handed over with a cutover: packed, however many there are.
 
 A partition may have ten thousand producers of five batches each, and a topic hundreds of partitions. So they are bytes:
-26 for a batch, in the order in which they are given, and compressed as text where a record holds them. Neither a copy
-of the tables nor a record that is read has an object per batch; a producer is looked up when it sends something.
+26 for a batch, and compressed as text where a record holds them. Neither a copy of the tables nor a record that is read
+has an object per batch, nor an index: tables that are handed over are in the order of producer ids, and a producer is
+looked up when it sends something. (Those that older versions have written need not be; of these an index is made.)
 
 What a mirror knows of all its partitions is asked for in one answer, under a write pause. So an answer only holds on to
 what is known, and is worked out later, piece by piece (`later`): whoever stores it lets the event loop turn in between.
@@ -12,9 +13,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import le
 from struct import Struct
 from typing import Final, overload
 
@@ -44,7 +49,7 @@ class PackedProducers(Sequence[ProducerEntry]):
         at_most: how many batches of producers these are at most, of those that are worked out later; 0 of others.
     """
 
-    __slots__ = ("_index", "_pieces", "_rows", "_text", "at_most")
+    __slots__ = ("_index", "_is_sorted", "_pieces", "_rows", "_text", "at_most")
     __hash__ = None  # type: ignore[assignment]  # equal to lists, too
 
     def __init__(self, rows: bytes | None = b"", text: str = "") -> None:
@@ -52,6 +57,7 @@ class PackedProducers(Sequence[ProducerEntry]):
         self._rows = rows
         self._text = text
         self._index: dict[int, list[int]] | None = None
+        self._is_sorted: bool | None = None
         self._pieces: Callable[[], Iterator[bytes]] | None = None
         self.at_most = 0
 
@@ -84,14 +90,23 @@ class PackedProducers(Sequence[ProducerEntry]):
         return made
 
     def work_out(self) -> Iterator[int]:
-        """What is left to be worked out, step by step; of each the bytes that have come. Of one that is worked out
-        there are no steps."""
-        if self._rows is None and self._pieces is not None:
+        """What is left to be worked out or unpacked, step by step; of each the bytes that have come. Of one that is
+        ready there are no steps."""
+        if self._pieces is not None:
             found = []
             for piece in self._pieces():
                 found.append(piece)
                 yield len(piece)
             self._rows, self._pieces = b"".join(found), None
+        elif self._rows is None:
+            yield len(self.rows)
+
+    def make_ready(self) -> Iterator[int]:
+        """For what producers send: as `work_out`, with what looking one up needs besides."""
+        yield from self.work_out()
+        if self._is_sorted is None and not self.is_sorted:
+            self.producers()
+            yield len(self.rows)
 
     @property
     def rows(self) -> bytes:
@@ -113,18 +128,43 @@ class PackedProducers(Sequence[ProducerEntry]):
         return self._text
 
     def producers(self) -> dict[int, list[int]]:
-        """Producer id -> where its batches stand among these, in order, by the producer that came first."""
+        """Producer id -> where its batches stand among these, in order, by the producer that came first: an index."""
         if self._index is None:
             index: dict[int, list[int]] = {}
-            for at, (producer_id,) in enumerate(_PRODUCER.iter_unpack(self.rows)):
+            for at, producer_id in enumerate(self._ids()):
                 index.setdefault(producer_id, []).append(at)
             self._index = index
         return self._index
 
     def get(self, producer_id: int, default: tuple[ProducerEntry, ...] = (), /) -> tuple[ProducerEntry, ...]:
         """A producer's batches, in order; `default` when it is not known."""
-        rows, found = self.rows, self.producers().get(producer_id)
-        return default if found is None else tuple(ProducerEntry(*ROW.unpack_from(rows, at * ROW.size)) for at in found)
+        found = self._of(producer_id) if self.is_sorted else self.producers().get(producer_id, ())
+        return tuple(map(self._at, found)) or default
+
+    @property
+    def is_sorted(self) -> bool:
+        """They are in the order of producer ids."""
+        if self._is_sorted is None:
+            ids = array("q", self._ids())
+            self._is_sorted = all(map(le, ids, islice(ids, 1, None)))
+        return self._is_sorted
+
+    def _ids(self) -> Iterator[int]:
+        return (producer_id for (producer_id,) in _PRODUCER.iter_unpack(self.rows))
+
+    def _of(self, producer_id: int) -> range:
+        """Where a producer's batches stand among those that are sorted."""
+        rows, count = self.rows, len(self)
+
+        def producer_at(at: int) -> int:
+            found: int = _PRODUCER.unpack_from(rows, at * ROW.size)[0]
+            return found
+
+        first = bisect_left(range(count), producer_id, key=producer_at)
+        following = first
+        while following < count and producer_at(following) == producer_id:
+            following += 1
+        return range(first, following)
 
     def __len__(self) -> int:
         return len(self.rows) // ROW.size
@@ -142,7 +182,10 @@ class PackedProducers(Sequence[ProducerEntry]):
     def __getitem__(self, at: int | slice) -> ProducerEntry | Sequence[ProducerEntry]:
         if isinstance(at, slice):
             return tuple(self)[at]
-        return ProducerEntry(*ROW.unpack_from(self.rows, range(len(self))[at] * ROW.size))
+        return self._at(range(len(self))[at])
+
+    def _at(self, at: int) -> ProducerEntry:
+        return ProducerEntry(*ROW.unpack_from(self.rows, at * ROW.size))
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -13,12 +13,19 @@ from typing import Final
 
 from gateway.state.codec import Record, decode, encode
 from gateway.state.log import Change
+from gateway.state.producer_entries import PackedProducers
 from gateway.state.producer_tables import ProducerTablesRecord, table_key
 from gateway.state.reader import Entry
 from gateway.state.records import MirrorRecord
 
 RECORDS: Final = 256
 """In one turn, of some 60 µs each."""
+
+_WORKED_OUT: Final = 4
+"""To work tables out takes some times as long as to code as many bytes."""
+
+_STEP: Final = 16 * 1024
+"""What a step of that counts for at least."""
 
 BYTES: Final = 512 * 1024
 """In one turn: of text to be encoded or decoded, or of tables to be packed."""
@@ -43,6 +50,13 @@ class Slices:
         if self._records >= RECORDS or self._bytes >= BYTES:
             self._records = self._bytes = 0
             await asyncio.sleep(0)
+
+    async def ready(self, tables: Iterable[PackedProducers]) -> None:
+        """Make tables ready for what producers send behind the cutover: not one of those that waited for it is to do
+        so, in one turn for all partitions that it writes."""
+        for table in tables:
+            for size in table.make_ready():
+                await self.done(max(_STEP, size * _WORKED_OUT))
 
 
 async def encoded(
@@ -74,6 +88,9 @@ async def decoded(entries: Iterable[Entry]) -> list[Record | None]:
     slices = Slices()
     found: list[Record | None] = []
     for entry in entries:
-        found.append(None if entry.value is None else decode(entry.key, entry.value))
+        record = None if entry.value is None else decode(entry.key, entry.value)
+        found.append(record)
         await slices.done(0 if entry.value is None else len(entry.value))
+        if isinstance(record, ProducerTablesRecord):
+            await slices.ready(PackedProducers.of(table) for table in record.tables)
     return found

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from gateway.state.codec import Record
 from gateway.state.producer_entries import ROW
 from gateway.state.producer_tables import ProducerTables, ProducerTablesRecord, name_of, pieces_of, table_key
 from gateway.state.records import MirrorRecord
 from gateway.state.slices import Slices
-
-_WORKED_OUT: Final = 4
-"""To work tables out takes some times as long as to code as many bytes."""
-
-_STEP: Final = 64 * 1024
-"""What a step of that counts for at least."""
 
 Changes = Sequence[tuple[str, Record | None]]
 
@@ -54,8 +47,7 @@ async def _new(mirror: MirrorRecord, stored: Mapping[str, Record], slices: Slice
     if tables.are_missing or tables.are_empty or (keys and all(key in stored for key in keys)):
         return {}
     for table in tables:
-        for size in table.work_out():
-            await slices.done(max(_STEP, size * _WORKED_OUT))
+        await slices.ready([table])
         if table.text:  # packed here, one after the other
             await slices.done(len(table) * ROW.size)
     if not any(tables):  # which was not known before

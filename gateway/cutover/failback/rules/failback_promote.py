@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import Final
 
 from gateway.cutover.write_pause.rules.routing import WritePhase
@@ -158,22 +157,29 @@ def _joined(before: PackedProducers, after: PackedProducers) -> Iterator[bytes]:
     yield b""
     silent = [producer_id for producer_id in earlier if producer_id not in later]
     room = max(0, MAX_PRODUCERS - len(later))
-    kept = iter(silent[len(silent) - min(room, len(silent)) :])
-    while some := [_row(before, at) for one in islice(kept, _AT_ONCE) for at in earlier[one]]:
-        yield b"".join(some)
-    those = iter(later.items())
-    while both := dict(islice(those, _AT_ONCE)):
-        found = (_both(before, earlier.get(one, ()), after, places) for one, places in both.items())
+    silent.sort(key=lambda producer_id: _offset(before, earlier[producer_id][-1]))
+    yield b""
+    kept = sorted((*silent[len(silent) - min(room, len(silent)) :], *later))
+    for at in range(0, len(kept), _AT_ONCE):
+        some = kept[at : at + _AT_ONCE]
+        found = (_both(before, earlier.get(one, ()), after, later.get(one, ())) for one in some)
         yield b"".join(row for rows in found for row in rows)
 
 
 def _both(
     before: PackedProducers, earlier: Sequence[int], after: PackedProducers, later: Sequence[int]
 ) -> Sequence[bytes]:
-    """The last batches of a producer that has written both before and after."""
+    """The last batches of a producer that has written before, or after, or both."""
+    if not later:
+        return [_row(before, at) for at in earlier]
     rows = [_row(after, at) for at in later]
     known = [row for at in earlier if (row := _row(before, at))[_EPOCH] == rows[-1][_EPOCH]]
     return [*known, *rows][-BATCHES_PER_PRODUCER:]
+
+
+def _offset(table: PackedProducers, at: int) -> int:
+    found: int = ROW.unpack_from(table.rows, at * ROW.size)[-1]
+    return found
 
 
 def _row(table: PackedProducers, at: int) -> bytes:

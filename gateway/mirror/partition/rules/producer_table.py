@@ -142,7 +142,7 @@ class ProducerTable:
             self._marks.append((self._aged_at, self._next_offset))
 
     def packed(self) -> PackedProducers:
-        """All batches known now; those of a producer together, who wrote last comes last."""
+        """All batches known now, by producer id, those of a producer in order."""
         if self._carried is not None:
             return self._carried
         known = tuple(self._batches.values())
@@ -160,7 +160,9 @@ def _last_offset(known: tuple[int, bytes]) -> int:
 
 
 def _joined(known: Sequence[bytes]) -> Iterator[bytes]:
-    return (b"".join(known[at : at + _AT_ONCE]) for at in range(0, len(known), _AT_ONCE))
+    known = sorted(known)  # each begins with its producer's id
+    yield b""
+    yield from (b"".join(known[at : at + _AT_ONCE]) for at in range(0, len(known), _AT_ONCE))
 
 
 def offset_behind(entry: ProducerEntry) -> int:

@@ -106,7 +106,7 @@ def test_a_batch_from_before_the_last_cutover_is_still_known(clock_ahead_ms):
     record = mirror(producers=((entry(1, 0, 1), entry(2, 0, 2)),), cutover_ms=1000)
     seen = ((entry(1, 5, 30),),)
     found = stopped(record, [31], [31], seen, 1001 + clock_ahead_ms)
-    assert found.cutover.producers == ((entry(2, 0, 2), entry(1, 0, 1), entry(1, 5, 30)),)
+    assert found.cutover.producers == ((entry(1, 0, 1), entry(1, 5, 30), entry(2, 0, 2)),)
 
 
 def test_of_an_older_epoch_nothing_is_kept():

@@ -99,6 +99,16 @@ def test_many_batches_are_one_object_until_one_is_asked_for() -> None:
     assert [entry.base_offset for entry in read.get(PID + 7)] == [7, 4007, 8007, 12007, 16007]
     assert read.get(PID + 4000) == ()
     assert read == table.packed()
+    assert read.is_sorted
+
+
+def test_tables_that_are_not_in_order_are_looked_up_by_an_index() -> None:
+    """Older versions have written them by offset."""
+    entries = [ProducerEntry(PID + at % 3, 0, at, at, at) for at in range(9)]
+    table = PackedProducers.of(entries)
+    assert not table.is_sorted
+    assert table.get(PID + 1) == (entries[1], entries[4], entries[7])
+    assert list(table.make_ready()) == []
 
 
 def _crowded(producers: int = 50, batches: int = 5) -> ProducerTable:
