@@ -29,6 +29,9 @@ ROW: Final = Struct(">qhiiq")
 """A batch: producer id, epoch, first and last sequence, base offset."""
 _PRODUCER: Final = Struct(">q18x")
 _SHOWN: Final = 20
+_HEAD: Final = 24  # of base64: 18 bytes, what a zstd frame's header has at most
+_SHORTEST: Final = 9
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +170,9 @@ class PackedProducers(Sequence[ProducerEntry]):
         return range(first, following)
 
     def __len__(self) -> int:
-        return len(self.rows) // ROW.size
+        """Told by the text itself: nothing is unpacked for that."""
+        size = None if self._rows is not None or self._pieces is not None else _unpacked_bytes(self._text)
+        return (len(self.rows) if size is None else size) // ROW.size
 
     def __bool__(self) -> bool:
         return bool(self._rows if self._rows is not None else self._text or self._pieces)
@@ -196,6 +201,21 @@ class PackedProducers(Sequence[ProducerEntry]):
 
     def __repr__(self) -> str:
         return f"PackedProducers.of({list(self)!r})" if len(self) < _SHOWN else f"PackedProducers({len(self)} batches)"
+
+
+def _unpacked_bytes(text: str) -> int | None:
+    """What the zstd frame in `text` says of the size of its content (RFC 8878, 3.1.1.1); None where it does not."""
+    try:
+        head = base64.b64decode(text[:_HEAD], validate=True)
+    except binascii.Error:
+        return None
+    if len(head) < _SHORTEST or head[:4] != _ZSTD:
+        return None
+    size_flag, is_single, id_flag = head[4] >> 6, head[4] >> 5 & 1, head[4] & 3
+    at = 5 + (not is_single) + (0, 1, 2, 4)[id_flag]
+    width = (is_single, 2, 4, 8)[size_flag]
+    found = head[at : at + width]
+    return int.from_bytes(found, "little") + (256 if width == 2 else 0) if width == len(found) > 0 else None
 
 
 def _same(one: ProducerEntry, other: object) -> bool:

@@ -102,6 +102,16 @@ def test_many_batches_are_one_object_until_one_is_asked_for() -> None:
     assert read.is_sorted
 
 
+@pytest.mark.parametrize("batches", [1, 9, 10, 50, 2_000, 2_520, 2_521, 60_000])
+def test_how_many_batches_there_are_is_known_before_they_are_unpacked(
+    batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look at a promote that may not begin counts those of all partitions."""
+    text = PackedProducers.of([ProducerEntry(PID + at, 0, 0, 0, at) for at in range(batches)]).text
+    monkeypatch.setattr(PackedProducers, "rows", property(lambda table: pytest.fail("they are unpacked")))
+    assert len(PackedProducers.read(text)) == batches
+
+
 def test_tables_that_are_not_in_order_are_looked_up_by_an_index() -> None:
     """Older versions have written them by offset."""
     entries = [ProducerEntry(PID + at % 3, 0, at, at, at) for at in range(9)]
