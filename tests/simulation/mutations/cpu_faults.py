@@ -7,6 +7,7 @@ from typing import Any, Final
 from gateway.mirror.partition.rules.producer_table import ProducerTable, offset_behind
 from gateway.state import codec
 from gateway.state.producer_entries import PackedProducers
+from gateway.state.producer_tables import MOST_BATCHES
 from gateway.state.views import StateViews
 from tests.simulation.mutations.lives import Event, EventKind, Operation, life, sought
 from tests.simulation.mutations.patching import Mutation, Patching
@@ -15,6 +16,7 @@ from tests.simulation.mutations.patching import Mutation, Patching
 def keep_tables_in_the_record(patching: Patching) -> None:
     """Producer tables stand in the mirror's record, an array for each batch."""
     patching.replace(StateViews, "tables_apart", property(lambda views: False))
+    patching.replace(StateViews, "most_batches", property(lambda views: MOST_BATCHES), may_rest=True)
 
 
 def write_tables_as_arrays(patching: Patching) -> None:
