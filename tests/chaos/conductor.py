@@ -94,7 +94,8 @@ class Conductor(threading.Thread):
         """Topics, link, mirrors: before anything breaks."""
         for topic, partitions in self.topics.items():
             self._lab.source.create_topic(topic, partitions)
-        configs = [{"name": "bootstrap.servers", "value": self._lab.source.view(0)}]
+        values = {"bootstrap.servers": self._lab.source.view(0), **self._lab.seeds.of_link}
+        configs = [{"name": name, "value": value} for name, value in values.items()]
         self._lab.operator.insist("POST", "/v3/links", {"link_name": LINK, "configs": configs})
         for topic in self.topics:
             self._mirror(topic)

@@ -16,6 +16,7 @@ import httpx
 import yaml
 
 from gateway.cli.connection import BearerFile
+from tests.chaos.seeds import Seeds
 from tests.support.waiting import wait_until
 
 ROOT: Final = Path(__file__).parents[2]
@@ -31,7 +32,15 @@ class GatewayNode:
     """
 
     def __init__(
-        self, number: int, folder: Path, ports: list[int], target: str, *, alone: bool, straight: bool = False
+        self,
+        number: int,
+        folder: Path,
+        ports: list[int],
+        target: str,
+        seeds: Seeds,
+        *,
+        alone: bool,
+        straight: bool = False,
     ) -> None:
         self.number = number
         self.host = f"127.0.0.{number + 1}"
@@ -43,6 +52,7 @@ class GatewayNode:
         self.names = folder / f"names-{number}.lost"
         self._clock = folder / f"clock-{number}"
         self.started = 0
+        self._environment = {**os.environ, **seeds.environment}
         self._config = folder / f"gateway-{number}.yaml"
         self._process: subprocess.Popen[bytes] | None = None
         self._served = False
@@ -54,6 +64,7 @@ class GatewayNode:
         settings = {
             "target": {"bootstrap.servers": target},
             "listener": {**listener, "base_port": base},
+            "links": {"key_file": str(seeds.key_file)},
             "api": {"host": self.host, "port": api, "token_file": str(token_file)},
             **({} if alone else {"fleet": {"lease_s": LEASE_S, "peer_port": self.peer_port}}),
         }
@@ -80,7 +91,12 @@ class GatewayNode:
             command = [sys.executable, "-m", "tests.chaos.serve", str(self._shim), "--config", str(self._config)]
             with self.log.open("ab") as log:
                 self._process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=ROOT,
+                    env=self._environment,
                 )
             self.started += 1
             self._served = False

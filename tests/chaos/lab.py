@@ -11,6 +11,7 @@ from gateway.devcluster import DevCluster, claim_ports, release_ports
 from tests.chaos.clusters import HEAP_MB, UP_S, ChaosCluster
 from tests.chaos.gateways import GatewayNode, Operator
 from tests.chaos.network import Network
+from tests.chaos.seeds import Seeds
 from tests.chaos.ways import THIRD
 
 TARGET_KAFKA = "4.3.1"
@@ -21,6 +22,7 @@ class Lab:
     """Started by `up`, taken down by `down`, whatever state it is in.
 
     Attributes:
+        seeds: secrets that must be found nowhere.
         third: a cluster of one broker, for topologies; None in a run without.
         far, far_operator: the one gateway before it, which no proxy stands around.
         told: number of a fault -> what it has done beside what was planned.
@@ -33,9 +35,10 @@ class Lab:
         self.source = ChaosCluster.make("source", source_kafka, folder, gateways)
         self.target = ChaosCluster.make("target", TARGET_KAFKA, folder, gateways)
         self.network = Network(folder, patch)
+        self.seeds = Seeds(folder)
         self._claimed = claim_ports(_PORTS, consecutive=True)
         self.gateways = [
-            GatewayNode(number, folder, self._claimed, self.target.view(number), alone=gateways == 1)
+            GatewayNode(number, folder, self._claimed, self.target.view(number), self.seeds, alone=gateways == 1)
             for number in range(gateways)
         ]
         self.operator = Operator(self.gateways)
@@ -45,7 +48,8 @@ class Lab:
         self.far_operator: Operator | None = None
         if topologies:
             self.third = DevCluster.create(THIRD, kafka=TARGET_KAFKA, parent=folder, heap_mb=HEAP_MB)
-            self.far = GatewayNode(gateways, folder, self._claimed, self.third.bootstrap, alone=True, straight=True)
+            third = self.third.bootstrap
+            self.far = GatewayNode(gateways, folder, self._claimed, third, self.seeds, alone=True, straight=True)
             self.far_operator = Operator([self.far])
 
     def bootstrap_of(self, name: str) -> str:

@@ -65,6 +65,7 @@ class Run:
         finally:
             lab.down()
         self._judge()
+        self._report.broken = "; ".join(filter(None, [self._report.broken, lab.seeds.leaked()]))
         self._recorder.close()
         self._aside.close()
         return self._report
@@ -119,6 +120,7 @@ class Run:
             lambda: level(lab.operator),  # with what it wrote last
             lambda: self._judge_ways(lab, conductor),
             lambda: self._read(lab, cast, conductor),
+            lambda: lab.seeds.bundle(0, lab.gateways[0].url),
         ]
         for step in steps:
             try:

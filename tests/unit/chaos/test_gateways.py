@@ -11,6 +11,7 @@ from signal import SIGKILL
 import pytest
 
 from tests.chaos.gateways import GatewayNode
+from tests.chaos.seeds import Seeds
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GatewayNod
     run = subprocess.Popen
     program = [sys.executable, "-c", "import time; time.sleep(60)"]
     monkeypatch.setattr("tests.chaos.gateways.subprocess.Popen", lambda _command, **keywords: run(program, **keywords))
-    made = GatewayNode(0, tmp_path, [1, 2, 3, 4], "nowhere:1", alone=True)
+    made = GatewayNode(0, tmp_path, [1, 2, 3, 4], "nowhere:1", Seeds(tmp_path), alone=True)
     yield made
     made.kill()
 
