@@ -150,6 +150,13 @@ class Cluster:
         found = None if known is None else known.partitions.get(partition)
         return None if found is None or found.leader < 0 else found.leader
 
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """In which epoch it is led, as far as is known here; -1 when that is not told. Asked with it, a broker that was
+        replaced without hearing of it refuses, and one that is ahead says that the metadata are old (KIP-320)."""
+        known = self._metadata.view.topics.get(topic)
+        found = None if known is None else known.partitions.get(partition)
+        return -1 if found is None else found.leader_epoch
+
     def leader_of_all(self, topic: str, partitions: Iterable[int]) -> int | None:
         """The node that leads all these partitions; None: not one node, or one of them is unknown or leaderless."""
         known = self._metadata.view.topics.get(topic)

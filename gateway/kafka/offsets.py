@@ -44,8 +44,9 @@ async def list_offsets(
     Args:
         wanted: topic -> partition -> milliseconds since the epoch, or LATEST (-1), EARLIEST (-2).
         read_committed: LATEST is then the last stable offset, else the high watermark.
-        log_end: LATEST is then the end of the leader's log: records its followers have not fetched yet included. From
-            v4 on whoever does not lead, in the epoch that is known here, refuses.
+        log_end: LATEST is then the end of the leader's log: records its followers have not fetched yet included.
+
+    From v4 on whoever does not lead in the epoch that is known here refuses, and is asked again with newer metadata.
 
     Raises:
         PartitionErrors: per partition, for example UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -57,10 +58,9 @@ async def list_offsets(
         topics: dict[str, list[tuple[int, int]]] = {}
         for topic, index in partitions:
             topics.setdefault(topic, []).append((index, timestamps[topic, index]))
-        if not log_end:
-            return ListOffsets(topics, replica_id=_CONSUMER, read_committed=read_committed)
+        replica_id = _DEBUGGING if log_end else _CONSUMER
         return ListOffsets(
-            topics, replica_id=_DEBUGGING, read_committed=read_committed, epochs=_epochs(cluster, topics)
+            topics, replica_id=replica_id, read_committed=read_committed, epochs=_epochs(cluster, topics)
         )
 
     def parse(found: Sequence[OffsetFound]) -> Iterable[tuple[TopicPartition, int, OffsetAt]]:
@@ -98,7 +98,7 @@ async def latest_offsets(
                     parts,
                     replica_id=replica_id,
                     read_committed=read_committed,
-                    epochs=_epochs(cluster, parts) if log_end else {},
+                    epochs=_epochs(cluster, parts),
                 ),
                 node_id=node,
                 timeout_s=min(try_s, total_s),
@@ -117,7 +117,7 @@ async def latest_offsets(
 
 
 def _epochs(cluster: Cluster, topics: Iterable[str]) -> dict[str, dict[int, int]]:
-    """Of the leaders that are asked: a log end of a follower, or of one that leads no more, is none."""
+    """Of the leaders that are asked: an end that a follower tells, or one that leads no more, is none."""
     known = cluster.view.topics
     return {
         topic: {index: partition.leader_epoch for index, partition in known[topic].partitions.items()}

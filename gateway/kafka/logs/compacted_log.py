@@ -230,7 +230,7 @@ class CompactedLog:
             return
         kind = OffsetForLeaderEpochRequest
         part = kind.OffsetForLeaderTopic.OffsetForLeaderPartition(
-            partition=0, current_leader_epoch=-1, leader_epoch=self._epoch
+            partition=0, current_leader_epoch=self._cluster.leader_epoch(self.topic, 0), leader_epoch=self._epoch
         )
         request = kind(replica_id=-1, topics=[kind.OffsetForLeaderTopic(topic=self.topic, partitions=[part])])
         connection = await leader_connection(self._cluster, self.topic, self._lane, timeout_s)

@@ -132,9 +132,10 @@ async def fetch_committed(
     """
     connection = await leader_connection(cluster, topic, _LANE, _ANSWER_S)
     version = connection.version(ApiKey.FETCH, _BY_NAME)
+    wanted = FetchPartition(0, offset, _FETCH_BYTES, leader_epoch=cluster.leader_epoch(topic, 0), last_epoch=last_epoch)
     body = build_request_body(
         version,
-        {topic: [FetchPartition(0, offset, _FETCH_BYTES, last_epoch=last_epoch)]},
+        {topic: [wanted]},
         max_wait_ms=int(wait_s * 1000),
         max_bytes=_FETCH_BYTES,
         read_committed=True,

@@ -182,7 +182,8 @@ class RangeReader:
             return
         version = connection.version(ApiKey.FETCH, _BY_NAME)
         last_epoch = -1 if self._last_epoch is None else self._last_epoch
-        wanted = FetchPartition(self._partition, self.position, self._fetch_bytes, last_epoch=last_epoch)
+        leader_epoch = self._cluster.leader_epoch(self._topic, self._partition)
+        wanted = FetchPartition(self._partition, self.position, self._fetch_bytes, leader_epoch, last_epoch)
         body = build_request_body(
             version,
             {self._topic: [wanted]},

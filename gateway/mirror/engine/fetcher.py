@@ -245,7 +245,13 @@ class Fetcher:
             if runner.mirror.wants_fetch(now) and not (self._short and runner in self._queued):
                 cursor = runner.cursor
                 max_bytes = self._throttle.limit(_SHORT_BYTES if self._short else runner.mirror.source.fetch_bytes)
-                part = FetchPartition(runner.partition, cursor.fetch_offset, max_bytes, last_epoch=cursor.last_epoch)
+                part = FetchPartition(
+                    runner.partition,
+                    cursor.fetch_offset,
+                    max_bytes,
+                    leader_epoch=self._cluster.leader_epoch(runner.source_topic, runner.partition),
+                    last_epoch=cursor.last_epoch,
+                )
                 self._session.want(key, part)
                 self._fetched_as[key] = cursor.fetch_offset, runner
                 self._waiting.pop(runner, None)

@@ -114,7 +114,8 @@ async def whole_batch_at(
         code = ErrorCode.LEADER_NOT_AVAILABLE
         leader = cluster.leader(topic, partition)
         if leader is not None:
-            part = await _fetch_one(cluster, leader, topic, FetchPartition(partition, offset, 1), deadline)
+            wanted = FetchPartition(partition, offset, 1, leader_epoch=cluster.leader_epoch(topic, partition))
+            part = await _fetch_one(cluster, leader, topic, wanted, deadline)
             code = ErrorCode(part.error_code)
             if not code:
                 return next(iter_batches(part.records), None)

@@ -72,6 +72,25 @@ async def test_each_leader_is_asked_once_for_all_its_partitions(leaders: Leaders
     assert not any(request.message.isolation_level for request in leaders.fake.asked(ApiKey.LIST_OFFSETS))
 
 
+@pytest.mark.parametrize("log_end", [False, True])
+async def test_a_leader_is_asked_in_the_epoch_that_is_known_here(
+    leaders: Leaders, client: OpenCluster, log_end: bool
+) -> None:
+    """One that was replaced without hearing of it told the end that it has; the epochs were sent for log ends alone."""
+    leaders.fake.epochs = {"a": [4, 5], "b": [6]}
+    cluster = await client(leaders.fake.bootstrap)
+    leaders.errors["a", 0] = [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH]
+    leaders.fake.epochs = {"a": [8, 5], "b": [6]}
+
+    await list_offsets(cluster, WANTED, log_end=log_end)
+    asked = leaders.fake.asked(ApiKey.LIST_OFFSETS)
+    told = [part.current_leader_epoch for one in asked for topic in one.message.topics for part in topic.partitions]
+    assert sorted(told) == [4, 5, 6, 8, 8], "asked again with newer metadata"
+    assert await latest_offsets(cluster, {"b": 1}) == {"b": (300,)}
+    (last,) = leaders.fake.asked(ApiKey.LIST_OFFSETS)[len(asked) :]
+    assert last.message.topics[0].partitions[0].current_leader_epoch == 6
+
+
 async def test_read_committed_asks_for_the_last_stable_offset(leaders: Leaders, client: OpenCluster) -> None:
     cluster = await client(leaders.fake.bootstrap)
     await list_offsets(cluster, {"a": {0: LATEST}}, read_committed=True)

@@ -13,6 +13,7 @@ from gateway.kafka.cluster import ClusterUnavailable
 from gateway.kafka.connection.errors import LogTruncated
 from gateway.kafka.logs import range_reader
 from gateway.kafka.logs.range_reader import RangeReader
+from protocol.errors import ErrorCode
 from protocol.fetch import FetchedPartition, FetchPartition, FetchResponseView
 from tests.support.mirror.source_log import Given, v2_batch
 
@@ -28,18 +29,22 @@ class Broker:
         self.asked: list[tuple[int, bool]] = []
         self.epochs: list[int] = []  # of the batch before, as it was told
         self.diverging: tuple[int, int] | None = None  # once it was told one
+        self.led_in, self.told, self.fences = 7, list[int](), list[int]()
         self.closed, self.close_reason = False, ""
         self.config = SimpleNamespace(retry_backoff_s=(0.001, 0.002))
-        self.rng = random.Random(1)
+        self.rng = random.Random(1).random
 
     def leader(self, topic: str, partition: int) -> int:
         return 1
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        return self.led_in
 
     async def connection(self, node: int, lane: str, timeout_s: float) -> Broker:
         return self
 
     def invalidate(self, topic: str) -> None:
-        pass
+        self.led_in += 1
 
     def version(self, *_: object) -> int:
         return 12
@@ -48,11 +53,13 @@ class Broker:
         ((wanted, committed),) = parts
         self.asked.append((wanted.offset, committed))
         self.epochs.append(wanted.last_epoch)
+        self.told.append(wanted.leader_epoch)
         answered(self.log(wanted.offset, committed))
 
     def scan(self, body: bytes, version: int) -> FetchResponseView:
         diverging = self.diverging if self.epochs[-1] >= 0 else None
-        part = FetchedPartition("t", 0, 0, self.end, self.stable, 0, diverging, None, (), -1, memoryview(body))
+        code = self.fences.pop(0) if self.fences else 0
+        part = FetchedPartition("t", 0, code, self.end, self.stable, 0, diverging, None, (), -1, memoryview(body))
         return FetchResponseView(0, 0, 0, [part])
 
 
@@ -127,3 +134,20 @@ async def test_who_reads_some_log_is_not_held_to_what_it_was(reader):
     await one.next()
     await one.next()
     assert set(broker.epochs) == {-1}
+
+
+@pytest.mark.parametrize("fence", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH])
+async def test_the_leader_is_told_in_which_epoch_it_is_believed_to_lead(reader, fence):
+    """Whoever was replaced without hearing of it gave what it had as the log."""
+    broker = Broker(lambda offset, committed: batch(offset))
+    broker.fences = [fence, fence]
+    found = await reader(broker, END - 1, END).next()
+    assert found.headers[0].base_offset == END - 1
+    assert broker.told == [7, 8, 9], "asked again with newer metadata each time"
+
+
+async def test_a_leader_that_is_fenced_for_ever_is_given_up(reader):
+    broker = Broker(lambda offset, committed: batch(offset))
+    broker.fences = [ErrorCode.UNKNOWN_LEADER_EPOCH] * 10_000
+    with pytest.raises(ClusterUnavailable, match="UNKNOWN_LEADER_EPOCH"):
+        await reader(broker, 0, END).next()

@@ -15,6 +15,8 @@ from gateway.mirror.partition.runner import PartitionRunner
 from protocol.apis import ApiKey
 from protocol.fetch import FetchedPartition, FetchResponseView
 
+CLUSTER = SimpleNamespace(leader_epoch=lambda topic, index: 7)
+
 
 class Partition:
     """As much of a `PartitionRunner` as a fetcher sees; counts how often it is looked at."""
@@ -46,7 +48,7 @@ class Connection:
 
 
 def fetcher_of(*partitions: Partition, version: int = 15, replicas: Any = None) -> Fetcher:
-    fetcher = Fetcher(cast("Any", None), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0, replicas=replicas)
+    fetcher = Fetcher(cast("Any", CLUSTER), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0, replicas=replicas)
     for partition in partitions:
         fetcher.add(cast("PartitionRunner", partition))
     fetcher._name_topics(cast("Any", Connection(version)))
@@ -58,6 +60,22 @@ def looks(partitions: list[Partition]) -> list[int]:
     for partition in partitions:
         partition.looks = 0
     return found
+
+
+def test_the_broker_is_told_in_which_epoch_it_is_believed_to_lead() -> None:
+    """One that was replaced without hearing of it sent what it had; a newer epoch is told at the next look."""
+    partition = Partition(3)
+    fetcher = fetcher_of(partition)
+    fetcher._cluster = cast("Any", SimpleNamespace(leader_epoch=lambda topic, index: 7))
+    fetcher._look()
+    ((part,),) = fetcher._session.request().topics.values()
+    assert part.leader_epoch == 7
+    fetcher._session.answered(7)
+    fetcher._cluster = cast("Any", SimpleNamespace(leader_epoch=lambda topic, index: 8))
+    fetcher.touch(cast("PartitionRunner", partition))
+    fetcher._look()
+    ((part,),) = fetcher._session.request().topics.values()
+    assert part.leader_epoch == 8
 
 
 def offsets(fetcher: Fetcher) -> dict[int, int]:
@@ -236,8 +254,10 @@ def test_an_answer_after_which_it_is_read_elsewhere_is_not_handed_to_a_partition
 
 def test_the_rack_is_told_on_a_connection_of_its_own() -> None:
     replicas = cast("Any", Replicas())
-    with_rack = Fetcher(cast("Any", None), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0, replicas=replicas, asks=True)
-    without = Fetcher(cast("Any", None), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0, replicas=replicas)
+    with_rack = Fetcher(
+        cast("Any", CLUSTER), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0, replicas=replicas, asks=True
+    )
+    without = Fetcher(cast("Any", CLUSTER), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0, replicas=replicas)
     assert (with_rack._rack, without._rack) == ("c", "")
     assert with_rack._lane != without._lane
 
@@ -284,7 +304,7 @@ def test_what_one_had_queued_leaves_with_it() -> None:
 async def test_for_how_long_brokers_hold_fetches_back_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """`throttle_time_ms` of every answer, of one that is refused, too."""
     throttle = Throttle(0, 0.0)
-    fetcher = Fetcher(cast("Any", None), 1, throttle, lambda: None, lambda: 0.0)
+    fetcher = Fetcher(cast("Any", CLUSTER), 1, throttle, lambda: None, lambda: 0.0)
     fetcher.add(cast("PartitionRunner", Partition(0)))
     answers = [FetchResponseView(ms, 0, 7, []) for ms in (250, 0, 750)]
 
