@@ -68,7 +68,8 @@ _log = structlog.get_logger("lockgate.control")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusView:
-    """The gateway at a glance. `gateway` and `leader` are names in the fleet."""
+    """The gateway at a glance. `gateway` and `leader` are names in the fleet. `fleet_trouble`: why the fleet's
+    coordinator does not agree with it; '' while it does."""
 
     gateway_id: str
     gateway: str = ""
@@ -78,6 +79,7 @@ class StatusView:
     mirrors: dict[str, int]  # state -> count
     groups: dict[str, int]  # state -> count
     ports: dict[int, int]  # node id -> listener port
+    fleet_trouble: str = ""
 
 
 class ControlService:

@@ -38,7 +38,8 @@ class MirrorNames(Body):
 class StatusData(BaseModel):
     """The gateway at a glance. `listeners`: broker of the target (or `bootstrap`) -> address.
 
-    `gateway` is its name in the fleet, `leader` that of the one that leads, '' while none is known.
+    `gateway` is its name in the fleet, `leader` that of the one that leads, '' while none is known. `fleet_trouble`:
+    why the coordinator of the fleet's group does not agree with it now, '' while it does; its lease ends meanwhile.
     """
 
     gateway_id: str
@@ -50,6 +51,7 @@ class StatusData(BaseModel):
     links: dict[str, str]
     mirrors: dict[str, int]
     groups: dict[str, int]
+    fleet_trouble: str = ""
 
 
 class HealthData(BaseModel):

@@ -64,6 +64,7 @@ def router(
             links=view.links,
             mirrors=view.mirrors,
             groups=view.groups,
+            fleet_trouble=view.fleet_trouble,
         )
 
     @routes.get("/health", summary="Does this process work", responses=_FAILS)

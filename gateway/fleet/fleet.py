@@ -104,6 +104,11 @@ class Fleet:
             return self.me.name
         return self.assignment.leader if self.assignment is not None else ""
 
+    @property
+    def trouble(self) -> str:
+        """Why the group's coordinator does not agree with this gateway now; '' while it does."""
+        return self._group.trouble
+
     def lease_valid(self) -> bool:
         """May what a write pause concerns be written now, and its answer be passed on? See `fleet/rules/leases.py`."""
         return self.right.valid()

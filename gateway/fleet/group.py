@@ -75,6 +75,7 @@ class FleetGroup:
     Attributes:
         whole: the digest and the bytes of the assignment whose outline this member, leading, has told; '' when it has
             told all of it.
+        trouble: why the group does not agree with this member now, in one line; '' while it does.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class FleetGroup:
         self._place = place
         self._members = members
         self.whole: tuple[str, bytes] = "", b""
+        self.trouble = ""
         self._member = asyncio.Event()  # of a generation that has just begun
         self._told: FleetAssignment | None = None
         self._backoff = Backoff(*_BACKOFF_S, cluster.rng)
@@ -124,17 +126,20 @@ class FleetGroup:
             MembershipPhase.HEARTBEAT: self._heartbeat,
         }
         while True:
-            refusals = self.state.refusals
+            refusals, trouble = self.state.refusals, ""
             try:
                 await steps[self.state.phase]()
             except BrokerError as exc:  # of a broker that was asked who coordinates the group
                 self.state.refused(exc.code, "FindCoordinator")
             except ClusterUnavailable as exc:  # the lease runs on; whether to stop is not decided here
+                self.trouble = trouble = str(exc)  # at once, not when it is asked again
                 _log.warning("the coordinator of the fleet does not answer", reason=str(exc))
                 await asyncio.sleep(_AGAIN_S)
             except MalformedAssignment as exc:
+                self.trouble = trouble = f"the fleet's leader sent an assignment that cannot be read: {exc}"
                 _log.error("the fleet's leader sent an assignment that cannot be read", reason=str(exc))
                 await asyncio.sleep(_AGAIN_S)
+            self._note(trouble)
             if self.state.refusals > refusals:
                 if self.state.refusals == 1:
                     reason = self.state.refusal
@@ -145,6 +150,12 @@ class FleetGroup:
             if self.state.assignment is not self._told:
                 self._told = self.state.assignment
                 self._assigned(self._told)
+
+    def _note(self, trouble: str) -> None:
+        """A step came to an end. On the way to the next generation what was last is told on."""
+        trouble = self.state.refusal if self.state.refusals else trouble
+        if trouble or self.state.phase is MembershipPhase.HEARTBEAT:
+            self.trouble = trouble
 
     def rebalance(self) -> None:
         """What this gateway says of itself, or the partitions, changed: join again."""

@@ -327,6 +327,7 @@ class Gateway:
             stalls={} if self.loop_watch is None else dict(self.loop_watch.by_cause),
             append_throttled_s=self._peering.engine.append_throttled_s(),
             state_losses=self._store.lineage,
+            agreed=not self._peering.fleet.trouble,
         )
 
     def _document(self) -> Mapping[str, Any]:
@@ -344,6 +345,7 @@ class Gateway:
             closed_ports=self._data.listeners.closed(),
             admitted=assignment is not None,
             lease_left_s=fleet.right.left_s(),
+            fleet_trouble=fleet.trouble,
             target_error="" if cluster.available else cluster.last_error or "no broker is known",
             stopping=self.stopped.is_set(),
         )
@@ -353,7 +355,8 @@ class Gateway:
         """Of this gateway, whoever leads."""
         fleet = self._peering.fleet
         if self._term is not None:
-            return replace(self._term.service.status(), gateway=self._name, leader=gateway_of(fleet.leader))
+            view = self._term.service.status()
+            return replace(view, gateway=self._name, leader=gateway_of(fleet.leader), fleet_trouble=fleet.trouble)
         store = self._store
         return StatusView(
             gateway_id=store.instance,
@@ -364,4 +367,5 @@ class Gateway:
             ports={node: record.port for node, record in store.ports.items()},
             gateway=self._name,
             leader=gateway_of(fleet.leader),
+            fleet_trouble=fleet.trouble,
         )

@@ -21,6 +21,7 @@ class Vitals:
         closed_ports: of listeners that should be open.
         admitted: the fleet has assigned this gateway its part.
         lease_left_s: seconds; 0 when it may not write to sources.
+        fleet_trouble: why the fleet's coordinator does not agree with this gateway; '' while it does.
         target_error: why the target could not be reached last; '' when it could.
         stopping: it has begun to stop.
     """
@@ -31,6 +32,7 @@ class Vitals:
     closed_ports: Collection[str] = ()
     admitted: bool = True
     lease_left_s: float = 1.0
+    fleet_trouble: str = ""
     target_error: str = ""
     stopping: bool = False
 
@@ -62,6 +64,7 @@ def _listeners(vitals: Vitals) -> str:
 def _lease(vitals: Vitals) -> str:
     if vitals.lease_left_s > 0:
         return ""
+    why = f": {vitals.fleet_trouble}" if vitals.fleet_trouble else ""
     if not vitals.admitted:
-        return "the fleet has not admitted this gateway yet"
-    return "the lease is over: nothing is written to sources"
+        return f"the fleet has not admitted this gateway yet{why}"
+    return f"the lease is over, and nothing is written to sources{why}"

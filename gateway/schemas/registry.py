@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -40,6 +41,17 @@ _TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _LISTED: Final = {"deleted": "true"}
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Question(Generic[_T]):
+    """A request to a registry, and how its answer is read."""
+
+    method: str
+    path: str
+    read: Callable[[Any], _T]
+    body: dict[str, Any] | None = None
+    params: dict[str, str] | None = None
 
 
 class RegistryError(Exception):
@@ -115,43 +127,43 @@ class Registry:
 
     async def subjects(self) -> list[str]:
         """All, also soft-deleted ones."""
-        return await self._asked("GET", "/subjects", model.read_subjects, params=_LISTED)
+        return await self._asked(_Question("GET", "/subjects", model.read_subjects, params=_LISTED))
 
     async def numbers(self, subject: str, *, deleted: bool) -> frozenset[int]:
         """Of the subject's versions; none when there is no such subject. `deleted`: soft-deleted ones, too."""
         params = _LISTED if deleted else {}
         path = f"/subjects/{_name(subject)}/versions"
-        found = await self._or_absent("GET", path, model.read_numbers, params=params)
+        found = await self._or_absent(_Question("GET", path, model.read_numbers, params=params))
         return frozenset() if found is None else found
 
     async def version(self, subject: str, number: int) -> Version | None:
         """A version, soft-deleted or not; None when it is not there."""
         path = f"/subjects/{_name(subject)}/versions/{number}"
-        return await self._or_absent("GET", path, model.read_version, params=_LISTED)
+        return await self._or_absent(_Question("GET", path, model.read_version, params=_LISTED))
 
     async def schema(self, schema_id: int) -> Schema | None:
         """What an id means; None when it means nothing."""
-        return await self._or_absent("GET", f"/schemas/ids/{schema_id}", model.read_schema)
+        return await self._or_absent(_Question("GET", f"/schemas/ids/{schema_id}", model.read_schema))
 
     async def uses(self, schema_id: int) -> list[VersionKey]:
         """Where an id is used, soft-deleted versions among them; empty when it means nothing."""
         path = f"/schemas/ids/{schema_id}/versions"
-        return await self._or_absent("GET", path, model.read_uses, params=_LISTED) or []
+        return await self._or_absent(_Question("GET", path, model.read_uses, params=_LISTED)) or []
 
     async def lookup(self, subject: str, body: dict[str, Any]) -> Version | None:
         """The version of the subject that has this schema; None when none has."""
-        return await self._or_absent("POST", f"/subjects/{_name(subject)}", model.read_version, body)
+        return await self._or_absent(_Question("POST", f"/subjects/{_name(subject)}", model.read_version, body))
 
     async def level(self, subject: str = "") -> str:
         """The subject's compatibility level, '' when it has none of its own; without a subject the one of all."""
         path = f"/config/{_name(subject)}" if subject else "/config"
-        return await self._or_absent("GET", path, model.read_level) or ""
+        return await self._or_absent(_Question("GET", path, model.read_level)) or ""
 
     async def mode(self, subject: str = "") -> str:
         """The mode, as `level`; '' also where the registry has no modes."""
         path = f"/mode/{_name(subject)}" if subject else "/mode"
         try:
-            return await self._asked("GET", path, model.read_mode)
+            return await self._asked(_Question("GET", path, model.read_mode))
         except RegistryRefused as exc:
             if exc.status == httpx.codes.NOT_FOUND:
                 return ""
@@ -165,13 +177,14 @@ class Registry:
         """Register a version; returns its id. `schema_id`: the one that it is to have as version `number`."""
         body = body if schema_id is None else {**body, "id": schema_id, "version": number}
         params = {"normalize": "true"} if normalize else {}
-        return await self._changed("POST", f"/subjects/{_name(subject)}/versions", model.read_id, body, params=params)
+        path = f"/subjects/{_name(subject)}/versions"
+        return await self._changed(_Question("POST", path, model.read_id, body, params))
 
     async def set_level(self, subject: str, level: str) -> None:
         """'': the subject has none of its own any more."""
         path = f"/config/{_name(subject)}"
         if level:
-            await self._changed("PUT", path, model.read_level, {"compatibility": level})
+            await self._changed(_Question("PUT", path, model.read_level, {"compatibility": level}))
         else:
             await self._removed(path)
 
@@ -180,79 +193,56 @@ class Registry:
         path = f"/mode/{_name(subject)}"
         if mode:
             params = {"force": "true"} if force else {}
-            await self._changed("PUT", path, model.read_mode, {"mode": mode}, params=params)
+            await self._changed(_Question("PUT", path, model.read_mode, {"mode": mode}, params=params))
             return
         try:
             await self._removed(path)
         except RegistryRefused as exc:
             if exc.status != httpx.codes.METHOD_NOT_ALLOWED:  # registries that cannot take it away
                 raise
-            await self._changed("PUT", path, model.read_mode, {"mode": model.READWRITE})
+            await self._changed(_Question("PUT", path, model.read_mode, {"mode": model.READWRITE}))
 
     async def delete(self, subject: str, number: int, *, permanent: bool = False) -> None:
         """Delete a version, so that it can be taken back; `permanent`: one that was deleted before, for good."""
         params = {"permanent": "true"} if permanent else {}
         path = f"/subjects/{_name(subject)}/versions/{number}"
-        await self._changed("DELETE", path, _anything, params=params)
+        await self._changed(_Question("DELETE", path, _anything, params=params))
 
     async def _removed(self, path: str) -> None:
         """What is not there is gone already."""
         try:
-            await self._changed("DELETE", path, _anything)
+            await self._changed(_Question("DELETE", path, _anything))
         except RegistryRefused as exc:
             if not exc.is_absent:
                 raise
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    async def _changed(
-        self,
-        method: str,
-        path: str,
-        read: Callable[[Any], _T],
-        body: dict[str, Any] | None = None,
-        *,
-        params: dict[str, str] | None = None,
-    ) -> _T:
-        """A request that changes the registry: it needs a permit (`kafka/acts.py`). Raises ActRefused as well."""
-        require_permit(f"{method} {path} at {self._who}")
-        return await self._asked(method, path, read, body, params=params)
+    async def _changed(self, question: _Question[_T]) -> _T:
+        """Of one that changes the registry: it needs a permit (`kafka/acts.py`). Raises ActRefused as well."""
+        require_permit(f"{question.method} {question.path} at {self._who}")
+        return await self._asked(question)
 
-    async def _or_absent(
-        self,
-        method: str,
-        path: str,
-        read: Callable[[Any], _T],
-        body: dict[str, Any] | None = None,
-        *,
-        params: dict[str, str] | None = None,
-    ) -> _T | None:
+    async def _or_absent(self, question: _Question[_T]) -> _T | None:
         try:
-            return await self._asked(method, path, read, body, params=params)
+            return await self._asked(question)
         except RegistryRefused as exc:
             if exc.is_absent:
                 return None
             raise
 
-    async def _asked(
-        self,
-        method: str,
-        path: str,
-        read: Callable[[Any], _T],
-        body: dict[str, Any] | None = None,
-        *,
-        params: dict[str, str] | None = None,
-    ) -> _T:
+    async def _asked(self, question: _Question[_T]) -> _T:
+        path, body = question.path, question.body
         content = None if body is None else json.dumps(body).encode()
         headers = {} if body is None else {"content-type": _TYPE}
         try:
             status, data = await bounded_answer(
                 self._http,
-                method,
+                question.method,
                 self.url + path,
                 most=MAX_ANSWER,
                 within_s=TIMEOUT_S,
-                params=params,
+                params=question.params,
                 content=content,
                 headers=headers,
             )
@@ -263,7 +253,7 @@ class Registry:
         if not httpx.codes.is_success(status):
             raise self._refusal(status, path, data)
         try:
-            return read(json.loads(data))
+            return question.read(json.loads(data))
         except (ValueError, RecursionError) as exc:
             words = f"{self._who}: {path}: not an answer of a schema registry: {exc}"
             raise RegistryUnreachable(words, self.side) from None

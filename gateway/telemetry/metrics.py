@@ -143,6 +143,11 @@ class _Scrape(Collector):
 def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
     for name, meaning, value in (
         ("lockgate_fleet_leader", "1 while this gateway leads the fleet.", float(numbers.leads)),
+        (
+            "lockgate_fleet_agreed",
+            "0 while the coordinator of the fleet's group does not agree with this gateway: /v3/status says why.",
+            float(numbers.agreed),
+        ),
         ("lockgate_write_lease_seconds", "For how long it may write unheard of; 0: not at all.", numbers.lease_left_s),
         ("lockgate_mirrored_partitions", "Partitions that this gateway mirrors.", float(numbers.mirrored)),
     ):

@@ -189,7 +189,7 @@ class FleetNumbers:
     promotes wait for lost gateways; None while that is not known. `throttled_s`: link -> for how long brokers have held
     the fetches of this gateway back. `stalls`: cause -> turns of the event loop that were too long
     (`transport/loop_watch.py`). `state_losses`: how often this gateway was told that the state topic has lost records
-    that were acknowledged.
+    that were acknowledged. `agreed`: the fleet's coordinator agrees with this gateway (`/v3/status` says why not).
     """
 
     leads: bool
@@ -202,3 +202,4 @@ class FleetNumbers:
     stalls: Mapping[str, Stalls] = field(default_factory=dict)
     state_losses: int = 0
     append_throttled_s: Mapping[str, float] = field(default_factory=dict)
+    agreed: bool = True

@@ -14,6 +14,7 @@ from typing import Final
 _RULES: Final[dict[str, Callable[[Iterable[float]], float]]] = {
     "lockgate_write_lease_seconds": min,
     "lockgate_fleet_leader": max,
+    "lockgate_fleet_agreed": min,
     "lockgate_state_topic_losses_total": max,
     "lockgate_event_loop_longest_stall_seconds": max,
     "lockgate_build": max,

@@ -27,6 +27,7 @@ from tests.support.control.secured_api import secured_api
         (Vitals(stopping=True), "listeners", "this gateway stops"),
         (Vitals(lease_left_s=0.0), "lease", "the lease is over"),
         (Vitals(admitted=False, lease_left_s=0.0), "lease", "not admitted this gateway yet"),
+        (Vitals(lease_left_s=0.0, fleet_trouble="the fleet is too large"), "lease", "the fleet is too large"),
         (Vitals(target_error="connection refused"), "target", "connection refused"),
     ],
 )
