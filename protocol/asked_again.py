@@ -7,7 +7,7 @@ hundred times as long as to see that it says nothing new.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body
@@ -27,9 +27,6 @@ class Told(NamedTuple):
 
 class _AskedAgain(RawRequest):
     """`message`: of `protocol.messages`. `known`: the digest of what was told before; b"" of nothing."""
-
-    throttled_from: ClassVar[int]
-    """The version from which on an answer begins with how long the broker has throttled it."""
 
     def __init__(self, message: Any, known: bytes) -> None:
         self._message = message

@@ -49,6 +49,7 @@ class ListOffsets(RawRequest):
 
     API_KEY = ApiKey.LIST_OFFSETS
     max_version = 7
+    throttled_from = 2
 
     def __init__(
         self,

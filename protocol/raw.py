@@ -5,17 +5,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from protocol.apis import ApiKey
 from protocol.wire import Buffer
 
+_THROTTLE: Final = slice(0, 4)
+
+
+def throttle_ms(request: RawRequest, body: Buffer, version: int) -> int:
+    """What its answer says of throttling (KIP-124), 0 where it says nothing."""
+    return int.from_bytes(body[_THROTTLE], signed=True) if version >= request.throttled_from else 0
+
 
 class RawRequest(ABC):
-    """In place of a message of `protocol.messages`, for whoever sends one."""
+    """In place of a message of `protocol.messages`, for whoever sends one.
+
+    `throttled_from`: the version from which on its answer begins with how long the broker throttles.
+    """
 
     API_KEY: ClassVar[ApiKey]
     max_version: ClassVar[int]
+    throttled_from: ClassVar[int]
 
     @abstractmethod
     def encode(self, version: int) -> bytes:

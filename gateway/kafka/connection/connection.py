@@ -17,7 +17,7 @@ from gateway.transport.sockets import connect_reason
 from protocol.apis import APIS, ApiKey, api_name
 from protocol.codec import decode_response, encode_body
 from protocol.errors import MalformedFrame
-from protocol.raw import RawRequest
+from protocol.raw import RawRequest, throttle_ms
 from protocol.wire import Buffer
 
 _BARRIERS = 20  # whoever sends on and on, one request after the other, is cut off after so many
@@ -134,13 +134,19 @@ class Connection(PipelinedConnection):
         """Send one message of `protocol.messages`, or a `RawRequest`, and return the decoded response, at the highest
         common version.
 
+        While the broker throttles this connection nothing is sent (`quota_rest.py`): it would only wait there, in front
+        of what others send.
+
         Raises:
+            ClusterUnavailable: it throttles the connection for longer than `timeout_s`: nothing was sent.
             ActRefused: it changes the cluster, and may not (any more): nothing was sent. See `kafka/acts.py`.
             UnsupportedVersion: no common version.
             RequestTimedOut: no response within `timeout_s` (default `config.request_timeout_s`).
             ConnectionClosed: the connection closed first, or the response could not be decoded.
         """
         key = int(message.API_KEY)
+        if self.rest.active and not self.rest.may_send():
+            await self._rested(key, timeout_s)
         if is_change(message):
             require_permit(api_name(key))
         codec_max = int(message.max_version)
@@ -149,10 +155,30 @@ class Connection(PipelinedConnection):
         asked = message.encode(version) if is_raw else encode_body(message, version)
         body = await self.exchange(self.send, key, version, asked, timeout_s)
         try:
-            return message.decode(body, version) if is_raw else decode_response(key, version, body)
+            answer = message.decode(body, version) if is_raw else decode_response(key, version, body)
+            throttled = throttle_ms(message, body, version) if is_raw else getattr(answer, "throttle_time_ms", 0)
+            if throttled or self.rest.active:
+                self.rest.told(throttled)
+            return answer
         except MalformedFrame as exc:
             self.close(f"a malformed {api_name(key)} response: {exc}")
             raise ConnectionClosed(f"{self.host}:{self.port}: {self.close_reason}") from exc
+
+    async def _rested(self, key: int, timeout_s: float | None) -> None:
+        """Until the broker reads this connection again, as far as it has said. Raises as `request`."""
+        wait_s = self._timeout_s if timeout_s is None else timeout_s
+        may_send = asyncio.Event()
+        leave = self.rest.when_may_send(may_send.set)
+        try:
+            async with asyncio.timeout(wait_s):
+                await may_send.wait()
+        except TimeoutError:
+            raise ClusterUnavailable(
+                f"{self.host}:{self.port}: {api_name(key)} was not sent: the broker throttles this connection by a "
+                f"quota for {self.rest.left_s:.1f} s yet"
+            ) from None
+        finally:
+            leave()
 
     def retire(self, reason: str) -> None:
         """Close as soon as all that was sent is answered; the caller sends nothing more.

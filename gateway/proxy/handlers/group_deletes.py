@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from gateway.groups.gate.rules.gates import GateStatus, GroupGates
 from gateway.proxy.handlers.gating import forward_counted, pass_or_hold, passes
 from gateway.proxy.handlers.group_rights import Right
-from gateway.proxy.handlers.partly_refused import answer_refused, serve_rest
-from gateway.proxy.rules.refusals import Refusal, taken
+from gateway.proxy.handlers.partly_refused import refuse
+from gateway.proxy.rules.refusals import Refusal, of_those
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsResponse, OffsetDeleteResponse
 
@@ -68,17 +68,13 @@ class DeleteGroupsHandler:
         def waits(group: str) -> bool:
             return group in codes or not passes(gates, session, group)
 
-        def refusal(groups: Sequence[str], places: Sequence[int] = (), *, rest: bool = False) -> Refusal:
+        def answer(groups: Sequence[str]) -> DeleteGroupsResponse:
             kind = DeleteGroupsResponse.DeletableGroupResult
             results = [kind(group_id=group, error_code=_code(gates, session, group, codes)) for group in groups]
-            return Refusal(DeleteGroupsResponse(throttle_time_ms=0, results=results), "results", places, rest)
+            return DeleteGroupsResponse(throttle_time_ms=0, results=results)
 
-        if all(map(waits, request.groups_names)):
-            answer_refused(exchange, refusal(request.groups_names))
-            return
-        found, places = taken(request.groups_names, waits)
-        serve_rest(exchange, request, refusal(found, places, rest=True))
-        forward_counted(gates, session, exchange, [group for group in request.groups_names if not waits(group)])
+        if refuse(exchange, request, of_those(request.groups_names, waits, "results", answer)):
+            forward_counted(gates, session, exchange, [group for group in request.groups_names if not waits(group)])
 
 
 class OffsetDeleteHandler:
@@ -94,18 +90,18 @@ class OffsetDeleteHandler:
         group = exchange.request().group_id
         amid = _Amid(self._gates, [group])
 
-        def refuse(codes: Mapping[str, int]) -> None:
+        def refused(codes: Mapping[str, int]) -> None:
             code = _code(self._gates, session, group, codes)
             answer = OffsetDeleteResponse(error_code=code, throttle_time_ms=0, topics=[])
-            answer_refused(exchange, Refusal(answer))
+            refuse(exchange, None, Refusal(answer))
 
         def go_on() -> None:
             if promoted := amid.promoted():
-                refuse(promoted)
+                refused(promoted)
             else:
                 forward_counted(self._gates, session, exchange, [group])
 
-        pass_or_hold(self._gates, session, exchange, [group], HOLD_S, refuse, go_on, right=Right.DELETE)
+        pass_or_hold(self._gates, session, exchange, [group], HOLD_S, refused, go_on, right=Right.DELETE)
 
 
 class _Amid:

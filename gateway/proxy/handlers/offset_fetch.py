@@ -9,16 +9,14 @@ counting as a waiter; so does who asks for all topics, as tools do and no consum
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.proxy.handlers.gating import pass_or_hold, passes
 from gateway.proxy.handlers.group_rights import Right
-from gateway.proxy.handlers.partly_refused import serve_rest
-from gateway.proxy.rules.refusals import Refusal
-from protocol.apis import ApiKey
-from protocol.codec import encode_response
+from gateway.proxy.handlers.partly_refused import refuse
+from gateway.proxy.rules.refusals import Refusal, of_those
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetFetchResponse
 
@@ -26,8 +24,9 @@ if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
     from gateway.proxy.session.session import Session
 
-_KEY = int(ApiKey.OFFSET_FETCH)
 _LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+_MOST_GROUPS = 100_000
+"""Tools that look at lag name all groups of a cluster in one request; what may be decoded is bounded anyway."""
 HOLD_S = 4.0
 
 
@@ -56,23 +55,22 @@ class OffsetFetchHandler:
         )
 
     def _refuse(self, session: Session, exchange: Exchange, request: Any, codes: Mapping[str, int]) -> None:
+        def waits(group: Any) -> bool:
+            return group.group_id in codes or not passes(self._gates, session, group.group_id)
+
+        def answer(groups: Sequence[Any]) -> OffsetFetchResponse:
+            refused = [_refused_group(group, codes.get(group.group_id, _LOADING)) for group in groups]
+            return OffsetFetchResponse(throttle_time_ms=0, groups=refused)
+
         if exchange.api_version >= 8:
-            asked = request.groups
-            passing = [g.group_id not in codes and passes(self._gates, session, g.group_id) for g in asked]
-            places = [place for place, passed in enumerate(passing) if not passed]
-            groups = [_refused_group(asked[at], codes.get(asked[at].group_id, _LOADING)) for at in places]
-            response = OffsetFetchResponse(throttle_time_ms=0, groups=groups)
-            if any(passing):
-                request.groups = [group for group, passed in zip(asked, passing, strict=True) if passed]
-                serve_rest(exchange, request, Refusal(response, "groups", places, rest=True))
-                exchange.forward()
-                return
+            refusal = of_those(request.groups, waits, "groups", answer, most=_MOST_GROUPS)
         else:
             code = codes.get(request.group_id, _LOADING)
             kind = OffsetFetchResponse.OffsetFetchResponseTopic
             topics = [_refused_topic(kind, topic, code) for topic in request.topics or ()]
-            response = OffsetFetchResponse(throttle_time_ms=0, topics=topics, error_code=code)
-        exchange.reply_framed(encode_response(response, _KEY, exchange.api_version, exchange.correlation_id))
+            refusal = Refusal(OffsetFetchResponse(throttle_time_ms=0, topics=topics, error_code=code))
+        if refuse(exchange, request, refusal):
+            exchange.forward()
 
 
 def _refused_group(group: Any, code: int) -> Any:

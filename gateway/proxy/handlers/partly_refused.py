@@ -28,6 +28,15 @@ def serve_rest(exchange: Exchange, request: Any, refusal: Refusal) -> None:
     edit(exchange, lambda answer: merged(answer, refusal))
 
 
+def refuse(exchange: Exchange, request: Any, refusal: Refusal) -> bool:
+    """Answer what was taken out of `request`. True: the exchange is to be forwarded with what is left of it."""
+    if refusal.rest:
+        serve_rest(exchange, request, refusal)
+    else:
+        answer_refused(exchange, refusal)
+    return refusal.rest
+
+
 def edit(exchange: Exchange, change: Callable[[Any], Any], *, only_with: bytes = b"") -> None:
     """Change the answer, decoded, before it leaves; `only_with`: if it has these bytes. Later changes come first."""
     key, version, before = exchange.api_key, exchange.api_version, exchange.edit

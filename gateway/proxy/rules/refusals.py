@@ -42,25 +42,49 @@ def class_of(message_class: Any, part: str) -> Any:
     return message_class._struct.fields[part].array_of.data_class
 
 
-def taken(entries: list[Any], chosen: Callable[[Any], bool]) -> tuple[list[Any], list[int]]:
+def taken(entries: list[Any], chosen: Callable[[Any], bool], most: int = MOST_IN_PART) -> tuple[list[Any], list[int]]:
     """Take entries out of a request's list: those, and where they were.
 
     Raises:
-        MalformedFrame: there are some, and the list has more than `MOST_IN_PART`.
+        MalformedFrame: there are some, and the list has more than `most`.
     """
     places = [place for place, entry in enumerate(entries) if chosen(entry)]
     if places:
-        bounded(entries)
+        bounded(entries, most)
     found = [entries[place] for place in places]
     for place in reversed(places):
         del entries[place]
     return found, places
 
 
-def bounded(entries: Sized) -> None:
+def of_those(
+    entries: list[Any],
+    chosen: Callable[[Any], bool],
+    part: str,
+    answer: Callable[[list[Any]], Any],
+    *,
+    most: int = MOST_IN_PART,
+) -> Refusal:
+    """Of a request's list, the refusal of some entries, or of all. Where some are left, the others are taken out.
+
+    Args:
+        part: the list of entries in the answer.
+        answer: makes it, of those that are refused.
+        most: see `taken`.
+
+    Raises:
+        MalformedFrame: as `taken`.
+    """
+    if all(map(chosen, entries)):
+        return Refusal(answer(entries))
+    found, places = taken(entries, chosen, most)
+    return Refusal(answer(found), part, places, rest=True)
+
+
+def bounded(entries: Sized, most: int = MOST_IN_PART) -> None:
     """Raises MalformedFrame: these are more than are refused in part."""
-    if len(entries) > MOST_IN_PART:
-        raise MalformedFrame(f"{len(entries)} entries, of which some are refused: at most {MOST_IN_PART}")
+    if len(entries) > most:
+        raise MalformedFrame(f"{len(entries)} entries, of which some are refused: at most {most}")
 
 
 def refused(kind: Any, code: int, **fields: Any) -> Any:

@@ -9,13 +9,15 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from gateway.kafka.acts import ActRefused, guarded, permitted
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import ClusterUnavailable, ConnectionClosed, RequestTimedOut, UnsupportedVersion
 from gateway.transport.event_loop_io import EventLoopIO
 from protocol.apis import ApiKey
+from protocol.asked_again import MetadataAgain
 from protocol.codec import encode_body, encode_response
 from protocol.framing import FrameReader
-from protocol.messages import MetadataRequest, MetadataResponse
+from protocol.messages import DeleteTopicsRequest, MetadataRequest, MetadataResponse
 from tests.support.brokers.quick_clusters import OpenConnection, quick
 from tests.support.fakes.fake_broker import HANG_UP, SILENCE, FakeBroker, Request
 from tests.support.waiting import wait_until_async
@@ -461,3 +463,43 @@ async def test_what_is_collected_does_not_leave_after_the_connection_was_closed(
     assert told == [None]
     assert not transport.write.called
     assert not transport.writelines.called
+
+
+@pytest.mark.parametrize("raw", [False, True])
+async def test_a_request_waits_where_it_is_while_the_broker_throttles_the_connection(
+    connect: OpenConnection, raw: bool
+) -> None:
+    """It reads nothing meanwhile (KIP-219): what was sent waited there, in front of all that came behind it."""
+    throttles = [300, 0]
+    async with FakeBroker({METADATA: lambda _: answer(throttle_time_ms=throttles.pop(0))}) as broker:
+        connection = await connect(broker.port)
+        asked = MetadataRequest(topics=[])
+        await connection.request(MetadataAgain(asked, b"") if raw else asked)
+        assert connection.rest.active
+        with pytest.raises(ClusterUnavailable, match=r"Metadata was not sent: the broker throttles .* for 0\.\d s yet"):
+            await connection.request(asked, timeout_s=0.01)
+        assert len(broker.asked(METADATA)) == 1
+        await connection.request(asked)
+        assert len(broker.asked(METADATA)) == 2
+        assert not connection.rest.active
+
+
+async def test_what_changes_a_cluster_asks_for_its_permit_behind_the_wait(connect: OpenConnection) -> None:
+    """What it stands on may be over by then."""
+    throttles = [50, 0]
+    allowed = [True]
+
+    def permit() -> None:
+        if not allowed[0]:
+            raise ActRefused("the lease is over")
+
+    async with FakeBroker({METADATA: lambda _: answer(throttle_time_ms=throttles.pop(0))}) as broker:
+        connection = await connect(broker.port)
+        await connection.request(MetadataRequest(topics=[]))
+        with guarded(), permitted(permit):
+            waiting = asyncio.create_task(connection.request(DeleteTopicsRequest(topics=[])), name="act")
+            await wait_until_async(lambda: connection.rest.waiting == 1, what="its wait")
+        allowed[0] = False
+        with pytest.raises(ActRefused):
+            await waiting
+        assert not broker.asked(ApiKey.DELETE_TOPICS)
