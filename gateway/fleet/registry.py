@@ -20,6 +20,7 @@ from gateway.fleet.rules.membership import (
     Registered,
     admit,
     departed_unheard,
+    is_gone,
     must_acknowledge,
     newest,
     predecessor,
@@ -128,11 +129,13 @@ class FleetRegistry:
 
     def _dead_here(self, members: Mapping[str, Gateway]) -> set[tuple[str, str]]:
         """Processes of this one's name that held the lock which this one, alive, has now (`transport/name_lock.py`)."""
-        mine = {one.place for one in members.values() if (one.name, one.incarnation) == (self._me, self._incarnation)}
+        mine = [one.place for one in members.values() if (one.name, one.incarnation) == (self._me, self._incarnation)]
         return {
             (one.name, one.incarnation)
             for one in members.values()
-            if one.name == self._me and one.incarnation != self._incarnation and one.place and one.place in mine
+            if one.name == self._me
+            and one.incarnation != self._incarnation
+            and any(is_gone(one.place, place) for place in mine)
         }
 
     def _departed_of(self, members: Mapping[str, Gateway]) -> set[tuple[str, str]]:

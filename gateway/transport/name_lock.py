@@ -3,44 +3,111 @@
 A name says nothing about who has it: with `fleet.name`, or a pod's name, a process may go on elsewhere, cut off from
 the target alone, and write. And a listener's address is free as soon as the old process has closed it, while it still
 serves the clients it has. So the fleet waits for the lease of a process whose name another one takes, unless there is
-proof that it is dead. This is one: an abstract Unix socket bound to the name, held until the process ends. There is one
-set of such sockets per network namespace; while a process lives its namespace does, so two processes that say the same
-place (boot id and namespace), and have both held the lock, did so one after the other.
+proof that it is dead. This is one: locks that are held until the process ends, and the *places* where they are held.
+Two processes that say the same place, and have both held the lock there, did so one after the other.
+
+One is flock on a file in the gateway's own folder, which nobody else can open: `$RUNTIME_DIRECTORY` of systemd, or that
+of the admin's token. Its place is the boot and the file, device and inode: a file that somebody removes while it is
+held leaves its inode to the holder, so who makes another one says another place. The other is an abstract Unix socket
+bound to the name, of which there is one set per network namespace. It outlives the files of a container that starts
+again in its pod; but any process in the namespace can sit on it, and take this proof away, though nobody can make one
+up.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
+import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
+
+import structlog
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/proc/self/ns/net")
+_HELD = (errno.EWOULDBLOCK, errno.EADDRINUSE)
+_log = structlog.get_logger("lockgate.fleet")
+
+
+def folder_of(environment: Mapping[str, str]) -> Path:
+    """The gateway's own: systemd's, or `$XDG_STATE_HOME/lockgate`, by default `~/.local/state/lockgate`."""
+    runtime = environment.get("RUNTIME_DIRECTORY", "").split(":")[0]
+    if runtime.startswith("/"):
+        return Path(runtime)
+    state = environment.get("XDG_STATE_HOME", "")
+    home = Path(environment.get("HOME") or "/") / ".local" / "state"
+    return (Path(state) if state.startswith("/") else home) / "lockgate"
 
 
 class NameLock:
-    """Taken once, and held until this gateway writes nothing any more, at the latest until its process ends."""
+    """Taken once, and held until this gateway writes nothing any more, at the latest until its process ends.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        folder: for the file; by default the gateway's own.
+    """
+
+    def __init__(self, name: str, folder: Path | None = None) -> None:
+        self._name = name
+        self._folder = folder
         digest = hashlib.sha256(name.encode()).hexdigest()
+        self._file_name = f"name-{digest[:32]}.lock"
         self._address = f"\0lockgate-name-{digest}"
-        self._socket: socket.socket | None = None
+        self._held: dict[str, socket.socket | IO[bytes]] = {}
+        self._places: dict[str, str] = {}
+        self._told: set[str] = set()
 
     def take(self) -> str:
-        """The place where this process holds the lock; '' when it does not: another one does, or this is no Linux."""
-        try:
-            place = f"{_BOOT_ID.read_text('ascii').strip()}/{_NAMESPACE.stat().st_ino}"
-            if self._socket is None:
-                self._socket = _bound(self._address)
-        except (OSError, AttributeError):  # AF_UNIX is not everywhere
-            return ""
-        return place
+        """The places where this process holds the lock, with `;` between; '' when others do, or this is no Linux."""
+        for kind, take in (("file", self._file), ("socket", self._abstract)):
+            if kind in self._held:
+                continue
+            try:
+                boot = _BOOT_ID.read_text("ascii").strip()
+                self._held[kind], found = take()
+            except (OSError, AttributeError) as error:  # AF_UNIX is not everywhere
+                self._tell(kind, error)
+            else:
+                self._places[kind] = f"{boot}/{found}"
+        return ";".join(self._places[kind] for kind in self._held)
 
     def release(self) -> None:
         """Nothing is served or written any more."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        for held in self._held.values():
+            held.close()
+        self._held.clear()
+
+    def _file(self) -> tuple[IO[bytes], str]:
+        opened = _opened((self._folder or folder_of(os.environ)) / self._file_name)
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            opened.close()
+            raise
+        found = os.fstat(opened.fileno())
+        return opened, f"{found.st_dev}:{found.st_ino}"
+
+    def _abstract(self) -> tuple[socket.socket, str]:
+        return _bound(self._address), str(_NAMESPACE.stat().st_ino)
+
+    def _tell(self, kind: str, error: Exception) -> None:
+        """Once: it is tried again each time."""
+        if kind in self._told:
+            return
+        self._told.add(kind)
+        if isinstance(error, OSError) and error.errno in _HELD:
+            _log.warning("another process holds the lock of the gateway's name", name=self._name, lock=kind)
+        else:
+            _log.info("a lock of the gateway's name is not to be had", name=self._name, lock=kind, error=str(error))
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """A file that its owner alone can open; not inherited by a child process (PEP 446)."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b", buffering=0)
 
 
 def _bound(address: str) -> socket.socket:

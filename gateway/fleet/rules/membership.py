@@ -123,8 +123,16 @@ def admit(members: Iterable[Gateway], registry: Mapping[str, Registered]) -> Adm
         if old != entry:
             new.append(entry)
         if old is not None and old.incarnation != member.incarnation:
-            (replaced if old.place and old.place == member.place else succeeded).append(old)
+            (replaced if is_gone(old.place, member.place) else succeeded).append(old)
     return Admission(tuple(new), tuple(replaced), tuple(succeeded))
+
+
+def is_gone(place: str, held: str) -> bool:
+    """Whoever held the lock of a name at one of the places of `place` is, when another process has it at `held` now.
+
+    Places are told with `;` between (`transport/name_lock.py`).
+    """
+    return bool({each for each in place.split(";") if each} & set(held.split(";")))
 
 
 def must_acknowledge(admitted: Collection[str], presumed: frozenset[str]) -> frozenset[str]:
