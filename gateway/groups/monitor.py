@@ -34,6 +34,7 @@ _PARALLEL = 8  # groups that sources are asked about at a time: a mirror more ha
 _ASKED_PER_S = 500  # groups that sources are asked about, since any client can name any number of them
 _OTHERS_PER_TICK = 5  # with a tick of 200 ms: 25 groups a second, at most
 _log = structlog.get_logger("lockgate.control")
+_of_clients = structlog.get_logger("lockgate.proxy.groups")  # which have a rate (`telemetry/log_rates.py`)
 
 
 class GroupMonitor:
@@ -126,7 +127,7 @@ class GroupMonitor:
         self._held[group] = waits
         for link, reason in waits.items():
             if before.get(link) != reason:
-                _log.warning(
+                _of_clients.warning(
                     "a group is held: nobody knows whether it is the link's", group=group, link=link, reason=reason
                 )
 
