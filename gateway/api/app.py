@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from fastapi import FastAPI
 
 from gateway.api import confluent, errors, gateways, status
+from gateway.api.built_routes import with_built_routes
 from gateway.api.console import snapshots
 from gateway.api.console.snapshots import Writes
 from gateway.api.gateways import GatewaysView
@@ -59,4 +60,4 @@ def create_app(
     app.include_router(snapshots.router(plane, fleet, writes))
     if fleet is not None:
         app.include_router(gateways.router(fleet))
-    return app
+    return with_built_routes(app)

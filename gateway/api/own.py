@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from gateway.api import docs, errors, status
+from gateway.api.built_routes import with_built_routes
 from gateway.api.console import page
 from gateway.api.status import Checks, MetricsText, no_checks
 from gateway.console.feed import Feed
@@ -37,4 +38,4 @@ def create_own_app(
     app.include_router(docs.router(document))
     if feed is not None:
         app.include_router(page.router(feed, view))
-    return app
+    return with_built_routes(app)

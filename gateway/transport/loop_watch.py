@@ -5,14 +5,16 @@ loop says every `TICK_S` that it turns; a turn that kept it for more than `STALL
 beside it looks as often, and when the loop is late takes the stack of the loop's thread: the code that keeps it. The
 thread only ever waits and compares two numbers, and the loop's part is one timer: forty short calls a second.
 
-A stall's **cause** is a folder of ours, that of the innermost frame in the stack which is ours; `other` when none is;
-`not_scheduled` when the thread had the CPU for less than half of it: the machine was busy or suspended, or a call
-waited in the kernel.
+A stall's **cause** is a folder of ours, that of the innermost frame in the stack which is ours; `other` when none is. A
+turn that was long because the machine had no CPU for it is none of ours: what the thread waited for one (Linux tells,
+by thread) does not count, nor does a turn in which nothing of this process ran, as when it is suspended. Such turns are
+counted as `not_scheduled` alone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -61,10 +63,8 @@ class Stalls(NamedTuple):
     longest_s: float = 0.0
 
 
-def cause_of(stack: Sequence[Frame], cpu_share: float) -> str:
-    """One of CAUSES. `stack`: innermost frame first. `cpu_share`: of the stall, how much the thread had the CPU."""
-    if cpu_share < 0.5:
-        return NOT_SCHEDULED
+def cause_of(stack: Sequence[Frame]) -> str:
+    """One of CAUSES. `stack`: innermost frame first."""
     for frame in stack:
         parts = Path(frame.file.removeprefix(f"{_ROOT}/")).parts
         if parts[:1] == ("protocol",):
@@ -80,7 +80,8 @@ class LoopWatch:
 
     Args:
         clock: monotonic seconds.
-        cpu: seconds of CPU that the loop's thread has had; asked in that thread.
+        cpu: seconds of CPU that this process has had, in all its threads.
+        waited: seconds that the loop's thread has waited for a CPU, ready to run.
         stack: the loop's thread now, innermost frame first.
         told: called with each stall that is logged: (cause, seconds, stack, those of its cause that were not logged).
     """
@@ -88,15 +89,17 @@ class LoopWatch:
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
-        cpu: Callable[[], float] = time.thread_time,
+        cpu: Callable[[], float] = time.process_time,
+        waited: Callable[[], float] = lambda: 0.0,
         stack: Callable[[], Sequence[Frame]] = tuple,
         told: Callable[[str, float, Sequence[Frame], int], None] | None = None,
     ) -> None:
         self._clock = clock
         self._cpu = cpu
+        self._waited = waited
         self._stack = stack
         self._told = told or _logged
-        self._turned, self._cpu_then = clock(), cpu()
+        self._turned, self._cpu_then, self._waited_then = clock(), cpu(), waited()
         self._seen: tuple[float, Sequence[Frame]] = -1.0, ()  # the turn that was late, and what it was doing
         self._found: dict[str, Stalls] = {}
         self._logged_at: dict[str, float] = {}
@@ -105,18 +108,21 @@ class LoopWatch:
 
     @property
     def count(self) -> int:
-        """Stalls so far, whatever their cause."""
-        return sum(each.turns for each in self._found.values())
+        """Stalls of ours so far, whatever their cause."""
+        return sum(each.turns for cause, each in self._found.items() if cause != NOT_SCHEDULED)
 
     def turned(self, after_s: float = TICK_S) -> None:
         """The loop turns, and was to do so `after_s` seconds after the last time."""
-        now, cpu = self._clock(), self._cpu()
-        then, cpu_then, self._turned, self._cpu_then = self._turned, self._cpu_then, now, cpu
+        now, cpu, waited = self._clock(), self._cpu(), self._waited()
+        then, cpu_then, waited_then = self._turned, self._cpu_then, self._waited_then
+        self._turned, self._cpu_then, self._waited_then = now, cpu, waited
         late_s = now - then - after_s
         if late_s > STALL_S:
             seen, stack = self._seen
-            share = (cpu - cpu_then) / (now - then)
-            self._stalled(now, late_s, stack if seen == then else (), share)
+            stack = stack if seen == then else ()
+            ran = bool(stack) or cpu - cpu_then > STALL_S
+            ours = ran and late_s - (waited - waited_then) > STALL_S
+            self._stalled(now, late_s, stack, cause_of(stack) if ours else NOT_SCHEDULED)
 
     def look(self) -> None:
         """In the thread: is the loop late? What it does then is remembered, once for each late turn."""
@@ -124,8 +130,7 @@ class LoopWatch:
         if self._clock() - turned - TICK_S > STALL_S and self._seen[0] != turned:
             self._seen = turned, self._stack()
 
-    def _stalled(self, now: float, late_s: float, stack: Sequence[Frame], cpu_share: float) -> None:
-        cause = cause_of(stack, cpu_share)
+    def _stalled(self, now: float, late_s: float, stack: Sequence[Frame], cause: str) -> None:
         turns, total_s, longest_s = self._found.get(cause, Stalls())
         self._found[cause] = Stalls(turns + 1, total_s + late_s, max(longest_s, late_s))
         if now - self._logged_at.get(cause, -_LOGGED_EVERY_S) < _LOGGED_EVERY_S:
@@ -138,7 +143,8 @@ class LoopWatch:
 async def keep_watching(found: Callable[[LoopWatch], None]) -> None:
     """Watch the running loop until cancelled. `found` is handed the watch, whose counts are read from then on."""
     thread = threading.get_ident()
-    watch = LoopWatch(stack=lambda: stack_of(thread))
+    waits = _WaitsForCpu()
+    watch = LoopWatch(waited=waits.seconds, stack=lambda: stack_of(thread))
     found(watch)
     over = threading.Event()
     looking = threading.Thread(target=_look, args=(watch, over), name="loop-watch", daemon=True)
@@ -149,6 +155,29 @@ async def keep_watching(found: Callable[[LoopWatch], None]) -> None:
             watch.turned()
     finally:
         over.set()
+        waits.close()
+
+
+class _WaitsForCpu:
+    """Of the thread that makes it: for how long it was ready to run without a CPU (sched-stats.rst of Linux)."""
+
+    def __init__(self) -> None:
+        try:
+            self._file = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        except OSError:
+            self._file = -1
+
+    def seconds(self) -> float:
+        """0.0 where nobody tells."""
+        if self._file < 0:
+            return 0.0
+        return int(os.pread(self._file, 64, 0).split()[1]) / 1e9
+
+    def close(self) -> None:
+        """Asked no more."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
 
 def _look(watch: LoopWatch, over: threading.Event) -> None:

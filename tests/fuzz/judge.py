@@ -2,6 +2,7 @@
 
 * `touched_before_login`: nothing was done or remembered for somebody who has not shown who it is
 * `slow_frames`: no frame took more than 50 ms of the gateway's CPU, beside what it does at rest
+* `stalls`: nothing that the gateway's event loop did took more than 50 ms of CPU in one go
 * `unbounded`: what is held, what waits to be read, and memory stay within what the settings and docs/security.md say
 * `crashes`: no exception but those that end a connection in order: nothing in the log from `error` on, nothing that
   asyncio was told, and the gateway lives
@@ -30,7 +31,9 @@ from tests.simulation.kernel.transport import READ_BYTES
 SLOW_NS: Final = 50_000_000
 _REST_NS: Final = 100_000_000
 """In a second of the conversation's own time: heartbeats, metadata and the like, on a machine with other work."""
-KINDS: Final = ("touched_before_login", "slow_frames", "unbounded", "crashes")
+KINDS: Final = ("touched_before_login", "slow_frames", "stalls", "unbounded", "crashes")
+TIMED: Final = frozenset({"slow_frames", "stalls"})
+"""Found for certain only when the gateway alone is timed."""
 _AS_LISTENING: Final = 64 * 1024  # of a transport, before its protocol is told
 _ANSWERS_TO_STRANGERS: Final = 64  # times what they have sent: ApiVersions of 14 bytes has an answer of 500
 _GROWTH: Final = 64 << 20
@@ -78,6 +81,7 @@ class Judge:
     def after(self, at: int, step: Step, callers: list[Caller]) -> None:
         """It was carried out, and what it caused has had a moment."""
         self._look_at_time(at, step)
+        self._look_for_stalls(at)
         self._look_for_touched(at, callers)
         self._look_for_crashes(at)
         self._look_at_bounds(at, callers)
@@ -88,6 +92,7 @@ class Judge:
 
     def end(self, at: int, callers: list[Caller]) -> None:
         """Every connection is closed, and their time is over."""
+        self._look_for_stalls(at)
         self._look_for_touched(at, callers)
         self._look_for_crashes(at)
         for what, left in self._left().items():
@@ -107,6 +112,11 @@ class Judge:
         if spent > SLOW_NS:
             longest = f"longest: {loop.longest_ns / 1e6:.0f} ms, {loop.longest}" if loop.timing else "brokers included"
             self._found("slow_frames", at, f"{spent / 1e6:.0f} ms a frame; {longest}")
+
+    def _look_for_stalls(self, at: int) -> None:
+        loop = self.stage.loop
+        if loop.longest_ns > SLOW_NS:
+            self._found("stalls", at, f"{loop.longest_ns / 1e6:.0f} ms of {loop.longest}")
 
     def _spent(self) -> int:
         """CPU of the gateway; of all in this process unless it is timed by itself."""

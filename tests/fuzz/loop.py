@@ -1,7 +1,7 @@
 """The simulation's event loop, which also knows what each client's bytes cost the gateway.
 
-When `timing` is set every handle that runs on the gateway is timed, in CPU of this thread: what the machine does
-beside it does not count. Who caused it stands in its context (`CAUSE`): tasks and callbacks inherit it from the
+Every handle that runs on the gateway is timed; when `timing` is set in CPU of this thread: what the machine does beside
+it does not count. Who caused it stands in its context (`CAUSE`): tasks and callbacks inherit it from the
 connection whose bytes began them.
 """
 
@@ -38,7 +38,7 @@ class FuzzLoop(SimLoop):
     timed: the node whose work is timed.
 
     Attributes:
-        timing: costs two system calls a handle, so it is set only where something seems to be slow.
+        timing: by CPU, which costs two system calls a handle, so it is set only where something seems to be slow.
         spent_ns: CPU of that node for whoever is outside.
         longest_ns, longest: its longest handle since this was set back, and what that was.
     """
@@ -73,25 +73,26 @@ class FuzzLoop(SimLoop):
         """What the data plane is still to do for somebody outside."""
         found = []
         for _, _, timer in self._timers:
-            callback = timer.args[0] if self.timing and timer.callback == self._timed else timer.callback
+            callback = timer.args[0] if timer.callback == self._timed else timer.callback
             if not timer.is_cancelled and timer.context.get(CAUSE) is not None and _is_of_data_plane(callback):
                 found.append(_named(callback))
         return found
 
     def _watched(self, handle: SimHandle) -> SimHandle:
         # Whoever delivers a segment has its handle belong to the network, but its context is the receiver's.
-        if self.timing and handle.node.name == self._timed_node:
+        if handle.node.name == self._timed_node:
             handle.args = (handle.callback, *handle.args)
             handle.callback = self._timed
         return handle
 
     def _timed(self, callback: Callable[..., object], *args: Any) -> None:
-        began = time.thread_time_ns()
+        clock = time.thread_time_ns if self.timing else time.perf_counter_ns
+        began = clock()
         try:
             callback(*args)
         finally:
-            took = time.thread_time_ns() - began
-            if CAUSE.get() is not None:
+            took = clock() - began
+            if self.timing and CAUSE.get() is not None:
                 self.spent_ns += took
             if took > self.longest_ns:
                 self.longest_ns, self.longest = took, _named(callback)

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from tests.fuzz.callers import Caller, Connection, asked, connected, greeting
 from tests.fuzz.generate import GREETS
-from tests.fuzz.judge import Finding, Judge
+from tests.fuzz.judge import TIMED, Finding, Judge
 from tests.fuzz.spies import spying
 from tests.fuzz.stage import STAGES, Stage
 from tests.fuzz.steps import Conversation, Do, Step
@@ -82,17 +82,17 @@ class Theatre:
     def had(self, conversation: Conversation, tell: Tell | None = None) -> Result:
         """Have a conversation.
 
-        Where a frame seems to be slow it is had again, and the gateway alone is timed: a frame is slow that is so each
+        Where something seems to be slow it is had again, and the gateway alone is timed: that is slow which is so each
         time. Else the brokers were it, or the machine.
         """
         result = self._once(conversation, tell)
-        slow = [each for each in result.findings if each.kind == "slow_frames"]
+        slow = [each for each in result.findings if each.kind in TIMED]
         result.findings = [each for each in result.findings if each not in slow]
-        for _ in range(_LOOKS if slow else 0):
-            again = {
-                each.step: each for each in self._once(conversation, timing=True).findings if each.kind == "slow_frames"
-            }
-            slow = [again[each.step] for each in slow if each.step in again]
+        for _ in range(_LOOKS):
+            if not slow:
+                break
+            again = {(each.kind, each.step): each for each in self._once(conversation, timing=True).findings}
+            slow = [again[each.kind, each.step] for each in slow if (each.kind, each.step) in again]
         result.findings += slow
         return result
 

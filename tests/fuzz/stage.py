@@ -45,6 +45,7 @@ _SEED: Final = 1
 _LIVELY: Final = {"group.initial.rebalance.delay.ms": "0", "transaction.state.log.min.isr": "1"}
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "groups": {"quiet_period_s": 1},
+    "listener": {"protocol": "SASL_PLAINTEXT"},
     "fleet": {"peer_port": PEER_PORT},
     "target": {
         "security.protocol": "SASL_PLAINTEXT",

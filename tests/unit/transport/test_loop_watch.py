@@ -18,13 +18,15 @@ class Scene:
     """A loop that turns by hand; the thread looks when it is told to."""
 
     def __init__(self) -> None:
-        self.now, self.cpu = 100.0, 0.0
+        self.now, self.cpu, self.waited = 100.0, 0.0, 0.0
         self.stack: Sequence[Frame] = CODEC
         self.told: list[tuple[str, float, Sequence[Frame], int]] = []
         told = self.told.append
-        self.watch = LoopWatch(lambda: self.now, lambda: self.cpu, lambda: self.stack, lambda *said: told(said))
+        self.watch = LoopWatch(
+            lambda: self.now, lambda: self.cpu, lambda: self.waited, lambda: self.stack, lambda *said: told(said)
+        )
 
-    def turn(self, seconds: float, *, cpu: float | None = None, looks: int = 1) -> None:
+    def turn(self, seconds: float, *, cpu: float | None = None, looks: int = 1, waited: float = 0.0) -> None:
         """One turn that takes so long, in which the thread looks so often."""
         for _ in range(looks):
             self.now += (TICK_S + seconds) / looks
@@ -32,6 +34,7 @@ class Scene:
         if not looks:
             self.now += TICK_S + seconds
         self.cpu += seconds if cpu is None else cpu
+        self.waited += waited
         self.watch.turned()
 
 
@@ -77,10 +80,31 @@ def test_it_is_told_every_ten_seconds_at_most(scene: Scene) -> None:
     assert scene.watch.by_cause["state"].turns == 50
 
 
-def test_a_thread_without_the_cpu_was_not_scheduled(scene: Scene) -> None:
-    scene.turn(3.0, cpu=0.1)
+def test_a_thread_that_waits_for_a_cpu_was_not_scheduled(scene: Scene) -> None:
+    """Others of this process run meanwhile, and it computes itself for a while."""
+    scene.turn(3.0, cpu=2.0, waited=2.96)
     (found,) = scene.watch.by_cause.values()
     assert (*scene.watch.by_cause, *found) == (NOT_SCHEDULED, 1, pytest.approx(3.0), pytest.approx(3.0))
+    assert scene.watch.count == 0
+
+
+def test_a_process_that_is_suspended_was_not_scheduled(scene: Scene) -> None:
+    scene.turn(3.0, cpu=0.01, looks=0)
+    assert scene.watch.by_cause.keys() == {NOT_SCHEDULED}
+    assert scene.watch.count == 0
+
+
+def test_a_call_that_waits_in_the_kernel_is_a_stall_of_its_room(scene: Scene) -> None:
+    scene.turn(0.3, cpu=0.0)
+    assert scene.watch.by_cause.keys() == {"state"}
+    assert scene.watch.count == 1
+
+
+def test_a_thread_that_keeps_the_interpreter_is_a_stall(scene: Scene) -> None:
+    """Nobody could look either."""
+    scene.turn(0.3, cpu=0.3, looks=0)
+    assert scene.watch.by_cause.keys() == {OTHER}
+    assert scene.watch.count == 1
 
 
 @pytest.mark.parametrize(
@@ -93,7 +117,7 @@ def test_a_thread_without_the_cpu_was_not_scheduled(scene: Scene) -> None:
     ],
 )
 def test_the_innermost_frame_of_ours_is_the_cause(stack: Sequence[Frame], cause: str) -> None:
-    assert cause_of(stack, 1.0) == cause
+    assert cause_of(stack) == cause
     assert cause in CAUSES
 
 
