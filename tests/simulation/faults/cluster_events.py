@@ -36,6 +36,9 @@ _LOOKED_S: Final = (0.3, 1.5)
 """From the looking on that a broker's answer is under way."""
 _MUTED_MS: Final = (100, 1_500)
 """KIP-219: for so long a broker reads nothing of a connection."""
+_MUTED_PART: Final = 0.1
+"""For a tenth of the event's time at most, if that is more."""
+_LIMITED: Final = ((ApiKey.PRODUCE, ApiKey.FETCH), (ApiKey.PRODUCE,), (ApiKey.FETCH,))
 _FAILS_OVER: Final = 2
 _UNKNOWN: Final = int(ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -72,7 +75,7 @@ class ClusterEvents:
 
     def _group(self, event: Event) -> tuple[ClusterModel, str]:
         """Whose coordinator: the fleet's in half of the cases, else that of the clients' group, on either side."""
-        of = int(event.hold_s * 100) % 4
+        of = round(event.hold_s * 100) % 4
         if of == 1:
             return self._stage.source, GROUP
         return self._stage.target, GROUP if of == 3 else FLEET_GROUP
@@ -106,7 +109,8 @@ class ClusterEvents:
         return f"{cluster.name}: {group} gets another coordinator between JoinGroup and SyncGroup"
 
     def _coordinator_cut_off(self, event: Event) -> str:
-        cluster, group = self._group(event)
+        """Not on the source: who is a member there, and of nothing but a memory, no gateway can see."""
+        cluster, group = self._stage.target, self._group(event)[1]
         broker = self._cut_off(cluster, group, event.hold_s)
         return broker and (
             f"{broker}, which coordinates {group}, has lost its cluster, and not its clients, for {event.hold_s:g} s"
@@ -121,9 +125,22 @@ class ClusterEvents:
             return ""
         if weak is not None and any(partition.leader_id == broker for partition in weak.partitions):
             return ""
-        cluster.cut_broker_off(broker)
+        cluster.cut_broker_off(broker, groups=True)
         name = f"{cluster.name}-{broker}"
-        self._goes_on(_after(for_s, lambda: cluster.rejoin_broker(broker)), f"rejoin {name}")
+
+        async def between(handler: Handler, asked: Broker, request: Request) -> Any:
+            """What clients read there of offsets may be older than what they have committed elsewhere: so it is with
+            Kafka, and nobody's fault here."""
+            if request.key == ApiKey.OFFSET_FETCH and asked.offsets is not None:
+                await asked.hears_again(for_s)
+            return await handler(asked, request)
+
+        def rejoin() -> None:
+            cluster.between.remove(between)
+            cluster.rejoin_broker(broker)
+
+        cluster.between.append(between)
+        self._goes_on(_after(for_s, rejoin), f"rejoin {name}")
         return name
 
     def _coordinator_keeps_one(self, event: Event) -> str:
@@ -185,7 +202,7 @@ class ClusterEvents:
     # -- the controller, and brokers that lag ------------------------------------------------------------------------
 
     def _side(self, event: Event) -> ClusterModel:
-        return self._stage.source if int(event.hold_s * 100) % 2 else self._stage.target
+        return self._stage.source if round(event.hold_s * 100) % 2 else self._stage.target
 
     def _controller_slow(self, event: Event) -> str:
         """What it has been asked for it does at once, or when it answers."""
@@ -224,7 +241,7 @@ class ClusterEvents:
     def _configs_heard_late(self, event: Event) -> str:
         """It describes, checks and stamps by the configs of before."""
         cluster = self._side(event)
-        broker = cluster.brokers[1 + int(event.hold_s * 10) % len(cluster.brokers)]
+        broker = cluster.brokers[1 + round(event.hold_s * 10) % len(cluster.brokers)]
         if broker.late_configs:
             return ""
         broker.late_configs = True
@@ -238,20 +255,23 @@ class ClusterEvents:
     # -- quotas ----------------------------------------------------------------------------------------------------
 
     def _quota_mutes(self, event: Event) -> str:
-        """Of what gateways send: their principal has a quota, and is beyond it."""
+        """Of what gateways send: their principal has a quota, and is beyond it, of writes, of reads, or of both."""
         cluster = self._side(event)
+        keys = _LIMITED[round(event.hold_s * 100) // 2 % len(_LIMITED)]
+        most_ms = max(_MUTED_MS[1], int(event.hold_s * _MUTED_PART * 1000))
 
         async def between(handler: Handler, broker: Broker, request: Request) -> Any:
             answer = await handler(broker, request)
             ours = request.session.peer.startswith(self._stage.fleet_name)
-            if ours and request.key in (ApiKey.PRODUCE, ApiKey.FETCH):
-                muted_ms = self._dice.randint(*_MUTED_MS)
+            if ours and request.key in keys:
+                muted_ms = self._dice.randint(_MUTED_MS[0], most_ms)
                 request.session.muted_s = muted_ms / 1000
                 answer = throttled(request, answer, muted_ms)
             return answer
 
-        self._while(event, cluster, between)
-        return f"{cluster.name}: gateways are beyond their quotas for {event.hold_s:g} s at most"
+        cluster.between.append(between)
+        self._goes_on(_after(event.hold_s, lambda: cluster.between.remove(between)), "quotas end")
+        return f"{cluster.name}: gateways are beyond their quotas for {event.hold_s:g} s"
 
 
 def throttled(request: Request, answer: Any, throttle_ms: int) -> Any:

@@ -41,6 +41,10 @@ _ALONE: Final = frozenset(
         ApiKey.FETCH,
         ApiKey.LIST_OFFSETS,
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    }
+)
+_FROM_MEMORY: Final = frozenset(
+    {
         ApiKey.JOIN_GROUP,
         ApiKey.SYNC_GROUP,
         ApiKey.HEARTBEAT,
@@ -51,8 +55,8 @@ _ALONE: Final = frozenset(
         ApiKey.LIST_GROUPS,
     }
 )
-"""What a broker answers that is cut off: groups it coordinates from memory. What it would ask others for waits until it
-has them back."""
+"""What a broker answers besides that is cut off, if groups go on there. What it would ask others for waits until it has
+them back."""
 
 
 class CloseConnection(Exception):
@@ -136,7 +140,7 @@ class Broker:
     server: Any = None
     lacks: set[str] = field(default_factory=set)
     heard: Mapping[str, Topic] | None = None
-    offsets: GroupOffsets | None = None  # of groups, as it knows them while it is cut off
+    offsets: GroupOffsets | None = None  # of groups, as it knows them while it is cut off, and goes on with them
     late_configs: bool = False  # it hears of no change of topics' configs
     _back: asyncio.Future[None] | None = None  # while it is cut off
     _fenced: frozenset[int] = frozenset()
@@ -166,12 +170,12 @@ class Broker:
         """See the class."""
         return self.cluster.fenced if self._back is None else self._fenced
 
-    def cut(self) -> None:
-        """It hears of nobody but its clients from now on."""
+    def cut(self, *, groups: bool = False) -> None:
+        """It hears of nobody but its clients from now on. `groups`: those it coordinates go on, from memory."""
         self._back = self.cluster.loop.create_future()
         self._fenced = frozenset(self.cluster.fenced)
         self.heard = dict(self.cluster.topics)
-        self.offsets = self.cluster.groups.offsets.copy()
+        self.offsets = self.cluster.groups.offsets.copy() if groups else None
 
     def heal(self) -> None:
         """It hears of the others again."""
@@ -216,7 +220,8 @@ class Broker:
             raise self.close(session, f"{api_name(key)} v{version} has no handler in the model")
         body = memoryview(frame)[header.body_offset :]
         request = Request(key, version, header.correlation_id, header.client_id, body, session)
-        if self._back is not None and key not in _ALONE:
+        alone = key in _ALONE or (self.offsets is not None and key in _FROM_MEMORY)
+        if self._back is not None and not alone:
             await asyncio.shield(self._back)
         for between in self.cluster.between:
             handler = partial(between, handler)

@@ -248,13 +248,13 @@ class ClusterModel:
         """SIGCONT: it goes on, and hears a moment later what it missed."""
         self.controller.wake(self.brokers[broker_id])
 
-    def cut_broker_off(self, broker_id: int) -> None:
+    def cut_broker_off(self, broker_id: int, *, groups: bool = False) -> None:
         """It loses the controller and all other brokers, and not its clients.
 
-        Fenced when its session times out, it goes on to say that it leads what it did, and where its own log ends; and
-        to coordinate its groups from memory, for which it can write nothing.
+        Fenced when its session times out, it goes on to say that it leads what it did, and where its own log ends; with
+        `groups` to coordinate them from memory, too, for which it can write nothing.
         """
-        self.controller.cut_off(self.brokers[broker_id])
+        self.controller.cut_off(self.brokers[broker_id], groups=groups)
 
     def rejoin_broker(self, broker_id: int) -> None:
         """The end of `cut_broker_off`: it hears a moment later who leads, and follows."""

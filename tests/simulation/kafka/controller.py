@@ -144,11 +144,11 @@ class Controller:
                 partition.watch(broker.id, replica.leading)
         self._when_session_ends(broker)
 
-    def cut_off(self, broker: Broker) -> None:
+    def cut_off(self, broker: Broker, *, groups: bool = False) -> None:
         """Neither this controller nor another broker hears of it, or it of them."""
         if not broker.connected:
             return
-        broker.cut()
+        broker.cut(groups=groups)
         self._cluster.changes += 1
         self._cluster.trace(f"{broker.host} is cut off from its cluster")
         self._unheard(broker)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Final
 
 from tests.simulation.plan.kinds import EventKind, FaultKind, Operation
@@ -216,12 +217,15 @@ def _cut_off(plan: RunPlan) -> RunPlan:
 
 def _owners_change(plan: RunPlan) -> RunPlan:
     """The owner of a topic changes its configs, where it is written. Not beside a change of sides: what a promote has
-    read of configs by then, nobody could say. With dice of its own."""
+    read of configs by then, nobody could say; nor right before a failover, which goes by what was read before. With
+    dice of its own."""
     dice = random.Random(f"owners/{plan.seed}")
     events = [
         Event(EventKind.CONFIGS_CHANGED, act.number)
-        for act in plan.acts
-        if act.operation in _BESIDE and dice.random() < 0.4
+        for act, then in zip_longest(plan.acts, plan.acts[1:])
+        if act.operation in _BESIDE
+        and dice.random() < 0.4
+        and (then is None or then.operation is not Operation.FAILOVER)
     ]
     return replace(plan, events=(*plan.events, *events))
 

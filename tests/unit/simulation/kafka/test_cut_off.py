@@ -79,7 +79,7 @@ def test_it_answers_heartbeats_and_writes_no_commit(lab: ModelLab) -> None:
     member = joined(lab, old)
     assert synced(lab, member, old) == 0
     assert committed(lab, member, 5, old) == 0
-    lab.cluster.cut_broker_off(old)
+    lab.cluster.cut_broker_off(old, groups=True)
     assert heartbeat(lab, member, old) == 0
     asked_at = lab.loop.time()
     assert committed(lab, member, 6, old) == ErrorCode.REQUEST_TIMED_OUT
@@ -101,7 +101,7 @@ def test_it_answers_heartbeats_and_writes_no_commit(lab: ModelLab) -> None:
 
 def test_a_generation_that_it_begins_is_none(lab: ModelLab) -> None:
     old = coordinator(lab)
-    lab.cluster.cut_broker_off(old)
+    lab.cluster.cut_broker_off(old, groups=True)
     member = joined(lab, old)
     assert synced(lab, member, old) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     lab.sleep(_FENCED_S)
@@ -112,7 +112,7 @@ def test_what_it_was_asked_to_write_is_written_when_it_is_back_in_time(lab: Mode
     at = coordinator(lab)
     member = joined(lab, at)
     assert synced(lab, member, at) == 0
-    lab.cluster.cut_broker_off(at)
+    lab.cluster.cut_broker_off(at, groups=True)
     lab.loop.call_later(1.0, lab.cluster.rejoin_broker, at)
     assert committed(lab, member, 6, at) == 0
     assert fetched(lab, at) == 6

@@ -111,6 +111,18 @@ def test_later_seeds_have_more_in_them():
     assert not set(UNSTEADY) & {event.kind for at, run in enumerate(runs) if at % 4 != 3 for event in run.events}
 
 
+def test_no_owner_changes_configs_right_before_a_failover() -> None:
+    """Which goes by what was read before."""
+    for run in (plan(FURTHER_FROM + n) for n in range(200)):
+        changed = {event.act for event in run.events if event.kind is EventKind.CONFIGS_CHANGED}
+        before = {
+            act.number
+            for act, then in zip(run.acts, run.acts[1:], strict=False)
+            if then.operation is Operation.FAILOVER
+        }
+        assert not changed & before
+
+
 def test_repairs_and_further_links_go_through_every_pair():
     wanted = {*JOINED, Operation.REPAIR}
     struck = {
