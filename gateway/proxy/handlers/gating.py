@@ -9,6 +9,7 @@ without one may have got it (`fleet/rules/leases.py`). So requests are held as t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -154,6 +155,7 @@ class _Hold:
         self._closed: set[str] = set()
         self._who = ""
         self._taken = 0
+        self._turn: asyncio.TimerHandle | None = None
 
     def begin(self, rights: Mapping[str, Right | int], right: Right) -> None:
         """Args.
@@ -165,16 +167,42 @@ class _Hold:
             self._refuse(denied)
             return
         gates, session = self._gates, self._session
+        self._who = session.principal or session.host
         for group in self._groups:
             gates.saw(session.identity, group)
-        self._closed = self._not_open()
-        if not self._closed:
-            self._forward()
-            return
+        wait_s = self._questions_wait_s()
+        if wait_s == 0.0:
+            self._closed = self._not_open()
+            if not self._closed:
+                self._forward()
+                return
         session.stall()
         self._timer = session.context.loop.call_later(self._hold_s, lambda: self._end(lambda: self._refuse({})))
         session.on_close.append(self._leave)
-        self._who = session.principal or session.host
+        if wait_s:
+            self._turn = session.context.loop.call_later(wait_s, self._ask, rights)
+        elif wait_s is not None:
+            self._wait(rights)
+
+    def _questions_wait_s(self) -> float | None:
+        """Until its unknown groups may be asked about; None: others of the same principal wait for too long already,
+        and it is told to come again when its time is up."""
+        gates, context = self._gates, self._session.context
+        new = sum(
+            gates.known_status(group) is GateStatus.UNKNOWN and not gates.is_asked_about(group)
+            for group in self._groups
+        )
+        return context.asked_groups.turn(self._who, new, context.clock()) if new else 0.0
+
+    def _ask(self, rights: Mapping[str, Right | int]) -> None:
+        self._closed = self._not_open()
+        if self._closed:
+            self._wait(rights)
+        else:
+            self._end(self._forward)
+
+    def _wait(self, rights: Mapping[str, Right | int]) -> None:
+        gates, session = self._gates, self._session
         if not session.context.waiters.take(self._who, len(self._closed)):
             return  # told to come again when its time is up: it may be open then
         self._taken = len(self._closed)
@@ -208,6 +236,8 @@ class _Hold:
 
     def _leave(self) -> None:
         self._timer.cancel()
+        if self._turn is not None:
+            self._turn.cancel()
         for group, key in self._keys:
             self._gates.leave(group, key)
         self._keys.clear()

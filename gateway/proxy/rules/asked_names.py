@@ -1,8 +1,9 @@
-"""How many names of topics a client may have the sources asked about: so many in a request, and so many a second.
+"""How many names of topics, and of groups, a client may have the sources asked about: so many a second.
 
-Each name that is neither on the target nor mirrored is a question to every link's source, in the link's name, so any
-client could have them asked without end. Who asks for more waits for its turn, on all its connections together; who
-would have to wait for too long is closed. Pure: the time is an argument.
+Each name of a topic that is neither on the target nor mirrored is a question to every link's source, in the link's
+name, so any client could have them asked without end. So is each group that is not asked about yet. Who asks for more
+waits for its turn, on all its connections together; who would have to wait for too long is closed, or told to come
+again. Pure: the time is an argument.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import structlog
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.proxy.rules.admission import Admission
+from gateway.proxy.rules.asked_names import AskedNames
 from gateway.proxy.rules.handshakes import Handshakes
 from gateway.proxy.rules.held_requests import HeldRequests
 from gateway.proxy.rules.last_rights import LastRights
@@ -34,6 +35,7 @@ class Sessions:
         admission: which connections are accepted.
         handshakes: of TLS, with clients.
         waiters: at gates, by principal.
+        asked_groups: unknown ones that clients have the sources asked about.
         held: the memory of requests that wait.
         unproven: that of requests before a login.
         quotas: of writes to sources, by principal.
@@ -62,6 +64,7 @@ class Sessions:
         self.admission = Admission(limits, clock)
         self.handshakes = Handshakes(limits, clock)
         self.waiters = WaiterCounts(limits.waiters_per_principal)
+        self.asked_groups = AskedNames()
         self.held = HeldRequests(limits.held_request_bytes)
         self.unproven = UnprovenRequests(limits.held_request_bytes)
         self.quotas = WriteQuotas(limits.forwarded_bytes_per_second)

@@ -18,6 +18,7 @@ import structlog
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import Identity
+from gateway.proxy.rules.asked_names import AskedNames
 from gateway.proxy.rules.held_requests import HeldRequests
 from gateway.proxy.rules.last_rights import LastRights
 from gateway.proxy.rules.leader_order import LeaderOrder
@@ -93,6 +94,7 @@ class SessionContext(Protocol):
     asks_login: bool
     limits: Limits
     waiters: WaiterCounts
+    asked_groups: AskedNames
     held: HeldRequests
     unproven: UnprovenRequests
     rights: LastRights

@@ -74,13 +74,15 @@ def test_a_login_by_reference_and_by_an_encrypted_password(
 ) -> None:
     files = tmp_path / "files"
     files.mkdir()
-    (files / "source.properties").write_text(f"password = {PASSWORD}\n", encoding="ascii")
     by_file, given = f"file-{topic}", f"given-{topic}"
-    reference = f"${{file:{files}/source.properties:password}}"
+    of_link = files / by_file
+    of_link.mkdir()
+    (of_link / "source.properties").write_text(f"password = {PASSWORD}\n", encoding="ascii")
+    reference = f"${{file:{of_link}/source.properties:password}}"
     gateway = GatewayProcess(tmp_path, target.bootstrap, links={"files": str(files), "key_file": str(key)})
     try:
         gateway.start()
-        wrong = gateway.api.post("/v3/links", json=link(by_file, guarded, f"${{file:{files}/source.properties:no}}"))
+        wrong = gateway.api.post("/v3/links", json=link(by_file, guarded, f"${{file:{of_link}/source.properties:no}}"))
         assert (wrong.status_code, "has no 'no'" in wrong.text) == (400, True)
         for name, password, shown in ((by_file, reference, reference), (given, PASSWORD, "********")):
             made = gateway.api.post("/v3/links", json=link(name, guarded, password))

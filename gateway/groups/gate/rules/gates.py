@@ -353,6 +353,10 @@ class GroupGates:
                 del self._waiters[group]
             self.on_waiters()
 
+    def is_asked_about(self, group: str) -> bool:
+        """Whether somebody has asked for an unknown group already, so that it costs no further question."""
+        return self._questions.has(group)
+
     def waiters(self, group: str) -> list[Waiter]:
         """Who waits at the group's gate now, at this gateway and others that have told."""
         here = [self._seen(waiter) for waiter, _ in self._waiters.get(group, {}).values() if waiter.counts]

@@ -21,7 +21,7 @@ class Questions:
 
     def add(self, group: str) -> bool:
         """Nobody knows the group. True: ask now; False: it is asked about already, or later, or there is no room."""
-        if group in self._asked or group in self._later:
+        if self.has(group):
             return False
         if len(self._asked) >= AT_A_TIME:
             if len(self._later) < AT_MOST:
@@ -29,6 +29,10 @@ class Questions:
             return False
         self._asked.add(group)
         return True
+
+    def has(self, group: str) -> bool:
+        """It is asked about now, or later."""
+        return group in self._asked or group in self._later
 
     def known(self, group: str) -> None:
         """It need not be asked about any more."""

@@ -442,3 +442,37 @@ async def test_the_session_of_a_member_goes_on_while_nobody_knows_of_its_group(t
 
     assert talk.broker.take() == heartbeat
     assert talk.gates.reads_gated(ME, groupless_allowed=True)
+
+
+async def test_whoever_names_groups_without_end_waits_behind_its_own(gated: Conversation) -> None:
+    """Sources are asked about 500 groups a second, whoever waits: one principal had all of them."""
+    asked: list[str] = []
+    gated.gates.on_unknown = asked.append
+    names, who = gated.context.asked_groups, gated.session.principal or gated.session.host
+    assert names.turn(who, 2_000, gated.context.clock()) == 0
+    gated.says(offset_fetch({"mirrored": [0]}, "new"))
+    assert asked == []
+    held, turn = gated.loop.timers[-2:]
+    assert 0 < turn.delay < held.delay
+    gate(gated.gates, "new", is_open=True)  # somebody else has asked meanwhile
+    turn.callback(*turn.args)
+    assert asked == []
+    assert gated.broker.take() != b""
+
+
+async def test_others_are_asked_about_meanwhile(gated: Conversation) -> None:
+    asked: list[str] = []
+    gated.gates.on_unknown = asked.append
+    gated.context.asked_groups.turn("another", 7_000, gated.context.clock())
+    gated.says(offset_fetch({"mirrored": [0]}, "new"))
+    assert asked == ["new"]
+
+
+async def test_who_would_wait_for_too_long_is_told_to_come_again(gated: Conversation) -> None:
+    asked: list[str] = []
+    gated.gates.on_unknown = asked.append
+    gated.context.asked_groups.turn(gated.session.principal or gated.session.host, 7_000, gated.context.clock())
+    gated.says(offset_fetch({"mirrored": [0]}, "new"))
+    gated.loop.fire()
+    assert asked == []
+    assert gated.client.frames()
