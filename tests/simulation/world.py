@@ -68,7 +68,7 @@ _WATCH_S: Final = 0.05
 _JOINED_S: Final = 2.0
 _AFTER_S: Final = 0.5
 """What is broken stays so for no longer after its operation is done: then nothing happens but waiting."""
-_COLLECTED: Final = (100_000, 20, 100)
+_COLLECTED: Final = (500_000, 20, 100)
 """Thresholds of the garbage collector's generations, during a run."""
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "groups": {"quiet_period_s": 1},
@@ -87,7 +87,7 @@ def simulate(plan: RunPlan, listener: Callable[[Line], None] | None = None) -> O
     """Run a plan, and judge it.
 
     The garbage collector looks seldom meanwhile: a run is short and makes little garbage in circles, so that a tenth of
-    the time would go where nothing is found (20 MB more at the most).
+    the time would go where nothing is found (30 MB more at the most).
     """
     before = gc.get_threshold()
     gc.set_threshold(*_COLLECTED)

@@ -92,6 +92,7 @@ class SimTask(asyncio.Task[Any]):
 
     number: int
     node: Node
+    context: Context
 
     def __hash__(self) -> int:
         return self.number
@@ -364,7 +365,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._tasks = number = self._tasks + 1
         task = SimTask.__new__(SimTask)
         task.number = number
-        task.node = CURRENT.get(self.lab) if context is None else context.get(CURRENT, self.lab)
+        task.context = context = copy_context() if context is None else context
+        task.node = context.get(CURRENT, self.lab)
         SimTask.__init__(task, coro, loop=self, name=name or f"Task-{number}", context=context)
         return task
 
@@ -430,7 +432,8 @@ class SimLoop(asyncio.BaseEventLoop):
         buried: set[asyncio.Task[Any]] = set()
         while left := sorted(asyncio.all_tasks(self) - buried, key=hash):  # the end of one may begin another
             for task in left:
-                _bury(task)
+                if isinstance(task, SimTask):
+                    _bury(task)
             buried.update(left)
         for node in (*self._bodies, *self.nodes.values()):
             node.remains.clear()
@@ -462,9 +465,9 @@ def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -
         future.set_exception(error)
 
 
-def _bury(task: asyncio.Task[Any]) -> None:
+def _bury(task: SimTask) -> None:
     task._log_destroy_pending = False  # type: ignore[attr-defined]
     coro: Generator[Any, Any, Any] = task.get_coro()  # type: ignore[assignment]
     with suppress(BaseException):  # what its `finally` wants has no meaning any more
         for _ in range(_ENDINGS):  # each may wait for something anew
-            coro.throw(_Over())
+            task.context.run(coro.throw, _Over())  # what it has set of its context it sets back

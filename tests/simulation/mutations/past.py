@@ -26,11 +26,10 @@ from tests.simulation.mutations.lives import (
     again,
     brief,
     life,
-    seeds,
     sought,
 )
 from tests.simulation.mutations.patching import Mutation, Patching
-from tests.simulation.plan import NEWCOMER, SET
+from tests.simulation.plan import MENDED, NEWCOMER, SET, Act
 from tests.simulation.plan.roles import TABLE
 
 _CREATE, _PROMOTE, _REVERSE, _FAILBACK = Operation.CREATE, Operation.PROMOTE, Operation.REVERSE, Operation.FAILBACK
@@ -166,6 +165,15 @@ _WAITS: Final = brief(
     lease_s=60.0,
     events=[Event(EventKind.STATE_UNHEARD, 1, "persist", 0.0, 32.0)],
 )
+_FAILS_UNHEARD: Final = brief(
+    (
+        Act(0, Operation.SPOIL, (MENDED,), how="written"),
+        Act(1, Operation.REPAIR, (MENDED,), how="written"),
+    ),
+    seed=2,
+    events=[Event(EventKind.STATE_REFUSED, 0, "", 1.2, 5.0)],
+    faults=[Fault(FaultKind.LEADER_KILLED, 0, "", 1.6, 4.0)],
+)
 
 MUTATIONS: Final = (
     sought(
@@ -204,8 +212,24 @@ MUTATIONS: Final = (
         seed=3,
     ),
     Mutation("past: a failover of unknown outcome lets writes go", an_unknown_failover_lets_go, again(_WAITS, 3)),
-    Mutation("past: what a leader has heard counts as written down", told_once, seeds(1711)),
-    Mutation("past: after a failover any batch comes first", any_batch_first_after_a_failover, seeds(339)),
+    # the leader can write nothing down, and dies; the mirror fails where nobody leads, for as long as that lasts
+    Mutation("past: what a leader has heard counts as written down", told_once, again(_FAILS_UNHEARD, 3)),
+    # what one gateway has sent to a slow source is not copied when the source is given up, and the gateway leaves: its
+    # clients send it again by the other gateway, which has held later batches of theirs
+    sought(
+        "past: after a failover any batch comes first",
+        any_batch_first_after_a_failover,
+        life(_CREATE, Operation.FAILOVER, pause_s=2.0),
+        runs=5,
+        seed=2,
+        gateways=2,
+        events=[Event(EventKind.SOURCE_SLOW, 1, "begin", 0.0, 7.5)],
+        faults=[
+            Fault(FaultKind.TARGET_LEADER_MOVES, 1, "", 0.7),
+            Fault(FaultKind.TARGET_LEADER_MOVES, 1, "", 0.8),
+            Fault(FaultKind.FOLLOWER_LEAVES, 1, "", 2.5, 0.2),
+        ],
+    ),
     sought(
         "past: a batch overtakes the one before it",
         batches_overtake,

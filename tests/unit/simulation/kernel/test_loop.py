@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from contextvars import Context
+from contextvars import Context, ContextVar
 
 import pytest
 
@@ -284,3 +284,24 @@ def test_whoever_is_woken_by_a_node_does_not_become_part_of_it(loop):
         await asyncio.sleep(1)
 
     Context().run(loop.run_until_complete, story())  # as in a process where nobody has set anything
+
+
+def test_what_ends_with_the_loop_ends_in_its_own_context():
+    said, ended = ContextVar("said", default=0), []
+
+    async def work():
+        token = said.set(1)
+        try:
+            await asyncio.sleep(1e6)
+        finally:
+            said.reset(token)
+            ended.append("set back")
+
+    async def story():
+        task = made.spawn(made.node("gw-0"), work(), "work")
+        await asyncio.sleep(1)
+        assert not task.done()
+
+    with SimLoop(seed=1) as made:
+        made.run_until_complete(story())
+    assert ended == ["set back"]
