@@ -69,7 +69,7 @@ def discover(run: AppRun) -> None:
         run.command("link", "create", LINK, *options)
     with run.view.step("Find out what belongs together") as step:
         picture = str(run.logs / "discovered.svg")
-        run.command("migration", "discover", "--link", LINK, "-o", str(run.file), "--svg", picture)
+        run.command("migration", "discover", "--link", LINK, "-f", str(run.file), "--svg", picture)
         drafted = yaml.safe_load(run.file.read_text(encoding="utf-8"))
         _check(found_sets(drafted))
         step.note = ", ".join(
@@ -78,7 +78,7 @@ def discover(run: AppRun) -> None:
         )
     with run.view.step("Apply the file up to `until: mirrored`"):
         _write(run, drafted, until="mirrored")
-        run.command("migration", "apply", str(run.file))
+        run.command("migration", "apply", str(run.file), "--yes")
         run.until_done()
         run.until(run.now_and_then(partial(_all_mirrored, run)), "every mirror to be ACTIVE", STATES_S)
 
@@ -129,7 +129,7 @@ def rehearse(run: AppRun) -> None:
 def promote(run: AppRun) -> None:
     """All of the file."""
     with run.view.step("Apply the file: every set is promoted") as step:
-        run.command("migration", "apply", str(run.file))
+        run.command("migration", "apply", str(run.file), "--yes")
         run.until_done()
         step.note = f"write pauses: {', '.join(map(str, pauses(run.migration())))} ms"
     traffic(run, Side.TARGET, "on the target")

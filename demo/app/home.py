@@ -40,7 +40,7 @@ def undo(run: AppRun) -> None:
 def promote_again(run: AppRun) -> None:
     """The same file goes on."""
     with run.view.step("Resume the migration"):
-        run.command("migration", "resume", MIGRATION)
+        run.command("migration", "resume", MIGRATION, "--yes")
     applications_to_the_gateway(run, _tied(run))
     with run.view.step("Every set is promoted again") as step:
         run.until_done()

@@ -12,6 +12,7 @@ import structlog
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.migration.rules.client_errors import ClientErrors
 from gateway.migration.rules.file import FileError, MigrationFile, as_text, of_text
+from gateway.migration.rules.overlap import shared_name
 from gateway.migration.rules.resolve import CUTOVERS, MigrationPlan, resolve
 from gateway.migration.rules.undo import UndoStanding, standing
 from gateway.migration.rules.world import World
@@ -21,6 +22,7 @@ from gateway.state.migration_records import JournalEntry, MigrationRecord, Migra
 from gateway.state.store import StoreConflict
 
 _ATTEMPTS: Final = 8
+_LIVE: Final = (MigrationState.RUNNING, MigrationState.PAUSED)
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
 FILE_BYTES: Final = 262_144
 """Of a file as it is kept: its record is written with each entry of the journal."""
@@ -72,6 +74,7 @@ class Migrations:
         Raises:
             NotFound: its link does not exist.
             BadRequest: the link of the migration is another one; or there are too many migrations.
+            Conflict: another migration that is RUNNING or PAUSED means the same topic or group.
         """
         self._records.link(file.link)
         text, now = as_text(file), self._records.now_ms()
@@ -94,6 +97,7 @@ class Migrations:
     def _applied(
         self, old: MigrationRecord | None, file: MigrationFile, text: str, by: str, now: int
     ) -> MigrationRecord:
+        self._require_own(file)
         if old is not None and old.link != file.link:
             raise BadRequest(
                 f"migration '{old.name}' is of link '{old.link}'; name this one otherwise, or delete the other"
@@ -108,6 +112,22 @@ class Migrations:
             made, file=text, state=MigrationState.RUNNING, state_since_ms=now, applied_by=by, stopped_by=""
         )
         return running.noted(JournalEntry(now, "APPLIED", by=by, detail=f"{len(file.applications)} application(s)"))
+
+    def _require_own(self, file: MigrationFile) -> None:
+        """Raises Conflict: another migration that may go on means a name of this one."""
+        link = self._records.link(file.link)
+        for other in self._store.migrations.values():
+            if other.name == file.migration or other.state not in _LIVE or not other.is_of(link):
+                continue
+            try:
+                shared = shared_name(file, of_text(other.file))
+            except (FileError, ValueError):
+                continue  # of a newer version, which this one does not carry out
+            if shared:
+                raise Conflict(
+                    f"{shared} is of migration '{other.name}' ({other.state.value}) already: take it out of one of the "
+                    f"files, or lockgate migration abort {other.name}"
+                )
 
     def list(self) -> Sequence[MigrationRecord]:
         """All, by name."""

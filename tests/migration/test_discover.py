@@ -78,7 +78,7 @@ def test_a_plain_group_and_a_transactional_application(
 def _by_command(gateway: GatewayProcess, link: str, folder: Path, name: str) -> None:
     """The same by the command line, and the files that it writes."""
     out, svg = folder / "migration.yaml", folder / "picture.svg"
-    arguments = ["migration", "discover", "--link", link, "--svg", str(svg), "-o", str(out)]
+    arguments = ["migration", "discover", "--link", link, "--svg", str(svg), "-f", str(out)]
     result = CliRunner().invoke(app, [*arguments, "--url", str(gateway.api.base_url)])
     assert result.exit_code == 0, result.output
     assert name in result.output

@@ -10,7 +10,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.mirrors.mirror_common import Link
-from gateway.cli.output import Output, dump, table
+from gateway.cli.output import Format, Output, dump, table
 
 app = ApiTyper(help="A migration as one thing: discovered, written down, carried out, told.", no_args_is_help=True)
 
@@ -24,9 +24,9 @@ def discover(
         Path | None, typer.Option("--svg", metavar="FILE", help="Draw what ties what, and write it there.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write a draft of the migration file there.")
+        Path | None, typer.Option("--out", "-f", metavar="FILE", help="Write a draft of the migration file there.")
     ] = None,
-    output: Annotated[Output, typer.Option("--output", help="table, json or yaml.")] = Output.TABLE,
+    output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Find out what must move together on a link's source, and why. Nothing is changed."""

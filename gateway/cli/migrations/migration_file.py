@@ -12,11 +12,12 @@ from rich.text import Text
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
+from gateway.cli.consent import Yes, require_consent
 from gateway.cli.migrations.migration_undo import NameOrFile, is_file, undo_migration, undo_told
 from gateway.cli.mirrors.mirror_common import end
 from gateway.cli.output import Format, Output, console, dump, facts, since, table
 from gateway.cli.rehearsal import migration_rehearsed
-from gateway.migration.rules.file import FileError, MigrationFile, plain
+from gateway.migration.rules.file import FileError, MigrationFile, Until, plain
 from gateway.migration.rules.file import schema as file_schema
 from gateway.migration.rules.file_text import TEXT_BYTES, of_yaml
 from gateway.telemetry.printable import printable
@@ -70,24 +71,40 @@ def read_file(path: Path) -> MigrationFile:
         fail(f"{path}: {exc}", USAGE)
 
 
-def apply(file: File, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+def apply(
+    file: File, dry_run: DryRun = False, yes: Yes = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+) -> None:
     """Bring the world to what a migration file says, step by step; the fleet goes on by itself.
 
-    Apply it again after a change of it. What is so already is left as it is. Exit code 1 when something of it needs a
-    person.
+    Shows what is left as a diff; asks when groups or topics would change sides. Apply it again after a change of it.
+    What is so already is left as it is. Exit code 1 when something of it needs a person.
     """
     wanted = read_file(file)
-    path = _path(wanted.migration) + ("?validate_only=true" if dry_run else "")
-    answer = ask(url, lambda api: api.put(path, plain(wanted)))
+    path, body = _path(wanted.migration), plain(wanted)
+    answer = ask(url, lambda api: api.put(f"{path}?validate_only=true", body))
+    if output is Output.TABLE:
+        _diff(answer)
+    if not dry_run:
+        require_consent(promotes(answer), wanted.migration, yes=yes)
+        answer = ask(url, lambda api: api.put(path, body))
     if output is not Output.TABLE:
         dump(answer, output)
-    else:
-        _diff(answer)
-        if not dry_run:
-            typer.echo(
-                f"applied {answer['migration']} ({answer['state']}): lockgate migration status {wanted.migration}"
-            )
+    elif not dry_run:
+        typer.echo(f"applied {answer['migration']} ({answer['state']}): lockgate migration status {wanted.migration}")
     end(_problems(answer))
+
+
+def promotes(answer: Any) -> str:
+    """What of a migration changes sides from now on, in one line; '' when nothing does."""
+    steps = [step for one in answer["applications"] for step in one["steps"] if step["kind"].startswith("PROMOTE_")]
+    of_kinds = ((sorted(name for step in steps for name in step[kind]), kind[:-1]) for kind in ("topics", "groups"))
+    parts = [f"{len(names)} {kind}(s) ({_some(names)})" for names, kind in of_kinds if names]
+    if answer["problems"] and any(one["until"] != Until.MIRRORED for one in answer["applications"]):
+        parts.append("what it means beside, which is not known now")
+    if not parts:
+        return ""
+    when = "the first at once" if any(not step["waits_for"] for step in steps) else "each when nothing holds it"
+    return f"migration {answer['migration']} promotes {' and '.join(parts)}, {when}"
 
 
 def _problems(answer: Any) -> list[str]:
@@ -292,8 +309,12 @@ def pause(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, ur
     _switch(name, "pause", "paused", output, url, dry_run=dry_run)
 
 
-def resume(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
-    """Go on with a paused migration."""
+def resume(
+    name: Name, dry_run: DryRun = False, yes: Yes = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+) -> None:
+    """Go on with a paused migration. Asks when groups or topics would change sides."""
+    if not dry_run:
+        require_consent(promotes(ask(url, lambda api: api.get(_path(name)))), name, yes=yes)
     _switch(name, "resume", "resumed", output, url, dry_run=dry_run)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from gateway.migration.rules.file import APPLICATIONS, NAMES, Application, MigrationFile, plain
+from gateway.migration.rules.file import APPLICATIONS, NAMES, Application, MigrationFile, Until, plain
 from gateway.migration.rules.sets import Discovered, Found, SetKind
 
 _WORDS = {
@@ -26,6 +26,7 @@ REST: Final = "rest"
 def draft(found: Discovered, link: str) -> MigrationFile | None:
     """The file; None when the source has nothing to move.
 
+    Nothing in it changes sides: each application goes `until: mirrored`, for somebody to say more.
     Sets without topics and groups (an idle transactional id) have nothing that a file can hold. Names with a `*`, which
     only groups can have, cannot be in it: they would be patterns (`left_out`).
     """
@@ -38,7 +39,8 @@ def draft(found: Discovered, link: str) -> MigrationFile | None:
     if merged:
         topics = sorted(name for one in lonely for name in one.topics)
         after = sorted({name for one in lonely for name in one.after} & names)
-        applications.append(Application(name=_free(REST, names), topics=topics[:NAMES], after=after))
+        rest = Application(name=_free(REST, names), topics=topics[:NAMES], after=after, until=Until.MIRRORED)
+        applications.append(rest)
     return MigrationFile(migration=link, link=link, applications=applications) if applications else None
 
 
@@ -57,6 +59,7 @@ def _application(one: Found, kept: Collection[str]) -> Application:
         transactional_ids=[name for name in one.transactional_ids if _nameable(name)][:NAMES],
         together=one.binds,
         after=[name for name in one.after if name in kept],
+        until=Until.MIRRORED,
     )
 
 
@@ -76,6 +79,7 @@ def draft_yaml(found: Discovered, file: MigrationFile) -> str:
         "# Write that schema with: lockgate migration schema > migration.schema.json",
         f"# A draft of what was found on cluster {found.cluster_id or '(unknown)'}. Read it, change it, then:",
         "#   lockgate migration apply FILE --dry-run",
+        "# `until: mirrored` copies, and changes nobody's side; `until: promoted` takes an application over.",
     ]
     document = plain(file)
     lines += _yaml({key: value for key, value in document.items() if key != "applications"})

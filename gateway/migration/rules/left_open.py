@@ -48,7 +48,7 @@ def _writers(snapshot: SourceSnapshot) -> Iterator[NotKnown]:
 def _readers(snapshot: SourceSnapshot) -> Iterator[NotKnown]:
     yield NotKnown(
         "consumers that assign themselves partitions and commit nowhere (Spark, Flink): they are in no group",
-        "ask their owners; offsets in checkpoints are translated by `lockgate job translate`",
+        "ask their owners; offsets in checkpoints are translated by `lockgate job translate-offsets`",
     )
     patterns = [one.name for one in snapshot.groups if one.by_pattern]
     if patterns:

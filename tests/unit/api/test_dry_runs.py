@@ -99,7 +99,7 @@ async def scene(plane: Plane) -> Plane:
     plane.source.scram = {alice: ScramCredential(alice, 4096, b"s", b"p")}
     plane.source.quotas_there = {QuotaKey((Part(EntityType.USER, "alice"),), "producer_byte_rate"): 1.0}
     for name in ("running", "paused"):
-        await plane.service.migrations.apply(parsed(MIGRATION | {"migration": name}), "ann")
+        await plane.service.migrations.apply(parsed(migration(name)), "ann")
     await plane.service.migrations.apply(parsed(HOME), "ann")
     for name in ("paused", "home"):
         await plane.service.migrations.pause(name, "ann")
@@ -135,7 +135,13 @@ CREDENTIAL = {
     "salt": "MDEyMzQ1Njc4OWFiY2RlZg==",
     "salted_password": "A" * 43 + "=",
 }
-MIGRATION = {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["nosuch"]}]}
+
+
+def migration(name: str) -> dict[str, Any]:
+    """Of a topic that is not there, and that no other one means."""
+    return {"migration": name, "link": "l", "applications": [{"name": "a", "topics": [f"nosuch-{name}"]}]}
+
+
 HOME = {"migration": "home", "link": "l", "applications": [{"name": "a", "topics": ["back"]}]}
 NEW = {"link_name": "new", "configs": [{"name": "bootstrap.servers", "value": SOURCE}]}
 VERBS: Sequence[tuple[str, str, Any]] = [
@@ -175,11 +181,11 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/groups/mirrored:promote", None),
     ("POST", "/v3/links/l/groups/mirrored:demote", None),
     ("POST", "/v3/links/l/groups/mirrored:remove-members", {"force": True}),
-    ("PUT", "/v3/migrations/n", MIGRATION | {"migration": "n"}),
+    ("PUT", "/v3/migrations/n", migration("n")),
     (
         "PUT",
         "/v3/migrations/running",
-        MIGRATION | {"migration": "running", "applications": [{"name": "b", "groups": ["g"]}]},
+        migration("running") | {"applications": [{"name": "b", "groups": ["g"]}]},
     ),
     ("POST", "/v3/migrations/running:pause", None),
     ("POST", "/v3/migrations/paused:resume", None),

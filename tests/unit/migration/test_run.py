@@ -258,3 +258,16 @@ async def test_a_link_that_was_made_anew_is_not_migrated_unasked(plane: Plane) -
     assert not plane.store.mirrors
     await plane.service.migrations.apply(file(), "ann")
     await done(plane)
+
+
+async def test_two_migrations_do_not_own_one_topic(plane: Plane) -> None:
+    await scene(plane)
+    await plane.service.migrations.apply(file(until="mirrored", groups=[]), "ann")
+    await plane.service.migrations.pause("m", "ann")
+    other = parsed({"migration": "n", "link": "l", "applications": [{"name": "b", "topics": ["pay*"]}]})
+    for validate_only in (True, False):
+        with pytest.raises(Conflict, match=r"topic 'payments' is of migration 'm' \(PAUSED\) already"):
+            await plane.service.migrations.apply(other, "bob", validate_only=validate_only)
+    assert plane.store.migrations.keys() == {"m"}
+    await plane.service.migrations.abort("m", "ann")
+    await plane.service.migrations.apply(other, "bob")

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from gateway.cli import consent
+from gateway.cli.main import app
 from gateway.errors import Conflict
 from gateway.migration.rules.client_errors import TOPIC, AnswerCount, ClientErrors, Failure, Name
 from gateway.state.records import MirrorDirection, Undo
@@ -44,10 +47,11 @@ def test_apply_status_pause_abort_delete(linked, run, file):
     assert json.loads(run("migration", "status", "m", "-o", "json").stdout)["file"] == FILE
     linked.plane.source.down = True
     file.write_text(yaml.safe_dump(FILE | {"applications": [{"name": "a", "topics": ["o*"]}]}))
-    assert "the source of link 'l'" in run("migration", "apply", str(file), code=1).stderr
+    assert "what it means beside, which is not known now" in run("migration", "apply", str(file), code=2).stderr
+    assert "the source of link 'l'" in run("migration", "apply", str(file), "--yes", code=1).stderr
     assert run("migration", "pause", "m", "--dry-run").stdout == "would pause m (PAUSED)\n"
     assert run("migration", "pause", "m").stdout == "paused m (PAUSED)\n"
-    assert run("migration", "resume", "m").stdout == "resumed m (RUNNING)\n"
+    assert run("migration", "resume", "m", "--yes").stdout == "resumed m (RUNNING)\n"
     assert "is RUNNING" in run("migration", "delete", "m", code=1).stderr
     assert run("migration", "abort", "m").stdout == "aborted m (ABORTED)\n"
     assert run("migration", "delete", "m").stdout == "deleted m\n"
@@ -179,3 +183,31 @@ def test_undo_by_name_or_by_file_and_what_status_says(linked, run, file):
     assert said == ["going home: orders", "migration m is PAUSED; lockgate migration resume m promotes again"]
     assert "on its way home already" in run("migration", "undo", "m", code=1).stderr
     assert "there is no migration 'x'" in run("migration", "undo", "x", code=1).stderr
+
+
+PROMOTES = FILE | {"applications": [{"name": "a", "topics": ["orders", "clicks"]}]}
+
+
+def test_what_changes_sides_is_not_applied_in_a_pipe_without_yes(linked, run, file):
+    file.write_text(yaml.safe_dump(PROMOTES))
+    refused = run("migration", "apply", str(file), code=2)
+    assert refused.stderr == (
+        "error: migration m promotes 2 topic(s) (clicks, orders), each when nothing holds it: "
+        "nobody can be asked here, so nothing was changed; --yes goes on without asking\n"
+    )
+    assert "~ a: promote topics clicks, orders" in refused.stdout
+    assert not linked.plane.store.migrations
+    run("migration", "apply", str(file), "--yes")
+    run("migration", "pause", "m")
+    assert "nobody can be asked" in run("migration", "resume", "m", code=2).stderr
+    run("migration", "resume", "m", "-y")
+
+
+@pytest.mark.parametrize(("typed", "code"), [("m\n", 0), ("yes\n", 1), ("\n", 1)])
+def test_on_a_terminal_its_name_is_asked_for(linked, file, monkeypatch, typed, code):
+    file.write_text(yaml.safe_dump(PROMOTES))
+    monkeypatch.setattr(consent, "_is_terminal", lambda: True)
+    result = CliRunner().invoke(app, ["migration", "apply", str(file)], input=typed)
+    assert result.exit_code == code, result.output
+    assert "migration m promotes 2 topic(s) (clicks, orders)" in result.stderr
+    assert set(linked.plane.store.migrations) == ({"m"} if code == 0 else set())

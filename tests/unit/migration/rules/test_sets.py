@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import yaml
 
 from gateway.migration.rules.draft import MANY, REST, draft, draft_yaml, left_out
-from gateway.migration.rules.file import parsed
+from gateway.migration.rules.file import Until, parsed
 from gateway.migration.rules.sets import WIDE, Discovered, Found, SetKind, discover
 from gateway.migration.rules.snapshot import (
     GroupSeen,
@@ -184,6 +184,14 @@ def test_the_draft_is_a_migration_file() -> None:
     assert file is not None
     assert parsed(yaml.safe_load(draft_yaml(discovered, file))) == file
     assert {one.name: one.together for one in file.applications} == {"g": True, "h": False}
+
+
+def test_a_draft_takes_nobody_over() -> None:
+    """The first block of docs/migration.md applies it: what changes sides is for somebody to say."""
+    discovered = found(*(f"t{n}" for n in range(MANY + 1)), "read", groups=[reads("g", "read")])
+    file = draft(discovered, "west")
+    assert file is not None
+    assert {one.until for one in file.applications} == {Until.MIRRORED}
 
 
 def test_many_topics_that_nobody_reads_are_one_application_of_the_draft() -> None:
