@@ -35,6 +35,7 @@ from tests.simulation.kafka.logs.partition import Partition
 from tests.simulation.kernel.loop import SimLoop, Spinning
 from tests.simulation.kernel.node import State
 from tests.simulation.operations.acts import Acts
+from tests.simulation.operations.asked import Asked
 from tests.simulation.operations.at_rest import AtRest
 from tests.simulation.operations.branches import Branch
 from tests.simulation.operations.ending import Ending
@@ -161,7 +162,7 @@ class World:
             looked=self.looks.of,
             ack_both=plan.ack_both,
         )
-        self.at_rest = AtRest(self)
+        self.at_rest, self.asked = AtRest(self), Asked(self)
         self.trouble = Trouble(self.source, self.target, self.recorder)
         self.leaders_lost = LeadersLost(
             self.target, loop.random("leaders"), plan.leaders_lost, lambda text: self.story.tell("FAULT", text)

@@ -5,13 +5,16 @@ that have them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
+from gateway.cutover.failover import operations as failover
 from gateway.proxy.handlers.group_deletes import DeleteGroupsHandler
 from gateway.proxy.rules.transactional_ids import OWN, TransactionSide
 from gateway.proxy.transactions.group_sides import GroupSides
 from gateway.schemas import schema_round
 from gateway.schemas.schema_round import SchemaRound
+from gateway.telemetry import metrics
 from tests.simulation.mutations.lives import Event, EventKind, Operation, life, sought
 from tests.simulation.mutations.patching import Mutation, Patch, Patching
 from tests.simulation.plan.roles import OLD_API, OUT, PIPE
@@ -54,6 +57,23 @@ def delete_whatever_waits(patching: Patching) -> None:
     patching.replace(DeleteGroupsHandler, "handle", lambda self, session, exchange: exchange.forward())
 
 
+def count_from_the_beginning(patching: Patching) -> None:
+    """A dry run of a failover counts what was mirrored long ago, too."""
+
+    def left(ends: Sequence[Any], copy: Sequence[Any]) -> tuple[int, ...]:
+        return tuple(count + 10_000 for count in shipped(ends, copy))
+
+    shipped = patching.replace(failover, "left_behind", left)
+
+
+def scrape_nobody(patching: Patching) -> None:
+    """Metrics count nothing behind a cutover."""
+    shipped = metrics._MIRROR
+    name, words, _ = next(one for one in shipped if one[0] == "lockgate_mirror_records_after_cutover")
+    others = [one for one in shipped if one[0] != name]
+    patching.replace(metrics, "_MIRROR", ((name, words, lambda mirror: 0), *others))
+
+
 _GROUP: Final = ((Operation.CREATE, _OUT), Operation.CREATE, Operation.GROUP_PROMOTE, (Operation.PROMOTE, _OUT))
 _HOME: Final = ((Operation.REVERSE, _OUT), Operation.DEMOTE, (Operation.FAILBACK, _OUT))
 
@@ -81,6 +101,21 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
             Event(EventKind.GROUP_DELETED, 1, "", 0.0, 30.0),
             Event(EventKind.GROUP_DELETED, 1, "mark_promoted", 0.0),
         ],
+    ),
+    sought(
+        "a failover's dry run counts what is mirrored",
+        count_from_the_beginning,
+        life(Operation.CREATE, Operation.FAILOVER, pause_s=2.0),
+        runs=1,
+        asks=True,
+    ),
+    sought(
+        "metrics tell of nobody who is left on the source",
+        scrape_nobody,
+        life(Operation.CREATE, Operation.PROMOTE, pause_s=1.0),
+        runs=1,
+        asks=True,
+        events=[Event(EventKind.WRITER_STAYS, 1, "publish_switched", 1.0)],
     ),
     _sought("offsets go to the target behind a demote", offsets_to_the_target_that_was_left, *_GROUP, *_HOME),
 )

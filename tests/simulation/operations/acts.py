@@ -151,6 +151,7 @@ class Acts:
     async def _do_failover(self, act: Act) -> None:
         """Under load: what is left behind then, the judge excuses by the record's own account."""
         await self._roll_members()
+        await self._world.asked.before_failover(act.topics[0])
         await self._world.operator.failover(act.topics[0])
         await self._promoted()
 

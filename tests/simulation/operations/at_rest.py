@@ -128,6 +128,7 @@ class AtRest:
     async def _wrong_claims(self) -> list[Wrong]:
         """Nothing where no gateway tells."""
         found: list[Wrong] = []
+        scraped = await self._world.asked.scraped()
         for mirror in self._mirrors():
             code, shown = await self._world.operator.ask("GET", f"/v3/links/{LINK}/mirrors/{mirror.mirror_topic}")
             if code == 200:
@@ -136,6 +137,7 @@ class AtRest:
                 left = left_on_source(mirror, state.link_id(mirror.link), self._world.source, count)
                 pairs = self._world.judge.pairs(mirror)
                 whats = [*wrong_claims(mirror, shown, pairs, left, self._readers(mirror)), *untold(mirror, shown, left)]
+                whats += self._world.asked.wrong(scraped, mirror, shown)
                 whats += wrong_answer(mirror, left, *(await self._asked_to_undo(mirror)))
                 found += [("claims_wrong", mirror.mirror_topic, what) for what in whats]
         return found

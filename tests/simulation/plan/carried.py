@@ -1,5 +1,6 @@
 """Runs in which more of what comes along with clients goes wrong: a pipeline whose library commits its offsets by the
 old API, a target that refuses ACLs one by one, and a link that copies schemas, which others register and refuse.
+What the fleet says when it is asked in the course of the run is judged as well.
 
 One seed of four of those from FURTHER_FROM on, with dice of its own. Pure.
 """
@@ -30,7 +31,7 @@ def with_more_carried(plan: RunPlan) -> RunPlan:
     """The run with it."""
     if plan.seed % _EVERY:
         return plan
-    dice = random.Random(f"carried/{plan.seed}")
+    dice, plan = random.Random(f"carried/{plan.seed}"), replace(plan, asks=True)
     if PIPE in plan.cast and dice.random() < _OLD:
         plan = replace(plan, cast=(*plan.cast, OLD_API))
     if plan.acls:

@@ -58,7 +58,8 @@ class RunPlan:
     `brief`: only the clients of topics that are created; their producers move onto gateways behind the last create.
     `synced`: the offsets of groups are synced all the time. `auto_create`: the link creates the mirror of `AUTO` by
     itself, once there is such a topic. `acls`: it copies the ACLs of its source; `schemas`: its registry.
-    `cast`: who else takes part, see `roles.py`.
+    `asks`: dry runs are asked for before some operations, and metrics at rest. `cast`: who else takes part, see
+    `roles.py`.
     `lease_s`: shorter than the longest pauses, so that leases do end. `in_order`: nothing of the run gives a producer
     a reason to begin a new epoch, nor ends a transaction but its client.
     `ack_both`: clients' writes are answered when they are on both clusters.
@@ -78,6 +79,7 @@ class RunPlan:
     auto_create: bool = False
     acls: bool = False
     schemas: bool = False
+    asks: bool = False
     cast: tuple[str, ...] = ()
     rate_per_s: float = 20.0
     lease_s: float = 8.0
