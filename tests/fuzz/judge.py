@@ -185,6 +185,7 @@ class Judge:
             "sessions": [session.id for session in sessions.open],
             "work": sorted(task.get_name() for task in sessions.tasks),
             "held bytes": sessions.held.bytes,
+            "held before logins": sessions.unproven.bytes,
             "held by": len(sessions.held._of),
             "waiting for memory": sessions.held.waiting,
             "waiters": dict(sessions.waiters._of),

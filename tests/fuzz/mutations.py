@@ -26,6 +26,7 @@ from gateway.groups.gate.rules.seen_groups import SeenGroups
 from gateway.proxy.handlers.heartbeat import HeartbeatHandler
 from gateway.proxy.rules import own_entries
 from gateway.proxy.rules.held_requests import HeldRequests
+from gateway.proxy.rules.unproven_requests import UnprovenRequests
 from gateway.proxy.session.login import Login
 from gateway.proxy.session.session import Session
 from gateway.proxy.session.streams import StreamError
@@ -157,6 +158,7 @@ FAULTS: Final = (
     Fault("groups take long to remember", "slow_frames", SeenGroups, "add", _quadratic),
     Fault("a login may be of any size", "unbounded", Login, "takes", _any_size),
     Fault("what a closed connection held is held on", "unbounded", HeldRequests, "ended", _nothing),
+    Fault("what a stranger held is held on", "unbounded", UnprovenRequests, "ended", _nothing),
     Fault("answers that are not taken stop nobody", "unbounded", Session, "mute", _nothing),
     Fault("a client without a group", "crashes", HeartbeatHandler, "handle", _unless_known),
     Fault("work in the background fails", "crashes", UnmirroredTopics, "exists_unmirrored", _raises(KeyError("topic"))),

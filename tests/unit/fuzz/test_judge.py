@@ -39,9 +39,9 @@ def heartbeat(by: Writer) -> Request:
     return by.make(ApiKey.HEARTBEAT, 3, group_id="gated", member_id="m", generation_id=1, group_instance_id=None)
 
 
-def logged_in() -> Conversation:
+def logged_in(cut: int = 0) -> Conversation:
     by = writer()
-    return said(*login(by, "PLAIN", "alice"), heartbeat(by))
+    return said(*login(by, "PLAIN", "alice"), heartbeat(by), cut=cut)
 
 
 def half_a_login() -> Conversation:
@@ -57,7 +57,8 @@ def fault(name: str) -> Fault:
     [
         ("before a login requests are taken", said(heartbeat(writer()))),
         ("groups take long to remember", logged_in()),
-        ("what a closed connection held is held on", half_a_login()),
+        ("what a closed connection held is held on", logged_in(cut=3)),
+        ("what a stranger held is held on", half_a_login()),
         ("a client without a group", logged_in()),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
