@@ -16,9 +16,16 @@ from gateway.state.records import MirrorError, MirrorRecord, MirrorState
 PATIENCE_S: Final = 30.0
 
 WATCHED: Final = frozenset(
-    {MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.SOURCE_UNAVAILABLE, MirrorState.LINK_FAILED}
+    {
+        MirrorState.ACTIVE,
+        MirrorState.PAUSED,
+        MirrorState.SOURCE_UNAVAILABLE,
+        MirrorState.LINK_FAILED,
+        MirrorState.PENDING_STOPPED,
+    }
 )
-"""States in which the copy is the mirror's alone, and no operation deletes or creates it."""
+"""States in which the copy is the mirror's alone, and no operation deletes or creates it. A promote whose copy is gone
+would wait for it without end."""
 
 
 class Look(StrEnum):

@@ -74,7 +74,16 @@ async def test_a_target_that_is_down_says_nothing(plane):
     assert plane.state() is MirrorState.ACTIVE
 
 
-@pytest.mark.parametrize("state", [MirrorState.STOPPED, MirrorState.FAILED, MirrorState.PENDING_STOPPED])
+async def test_a_promote_that_waits_for_a_copy_that_is_gone_is_ended(plane):
+    """It would wait for as long as the topic's mirror does: for ever."""
+    record = await plane.with_mirror()
+    await plane.by_hand(changed(record, state=MirrorState.PENDING_STOPPED))
+    plane.target.deletes("orders", "")
+    await Looking(plane).for_long()
+    assert plane.state() is MirrorState.FAILED
+
+
+@pytest.mark.parametrize("state", [MirrorState.STOPPED, MirrorState.FAILED, MirrorState.PENDING_MIRROR])
 async def test_others_are_left_alone(plane, state):
     record = await plane.with_mirror()
     await plane.by_hand(changed(record, state=state))

@@ -65,6 +65,7 @@ def test_nobody_is_watched_while_an_operation_creates_or_deletes():
         MirrorState.PAUSED,
         MirrorState.SOURCE_UNAVAILABLE,
         MirrorState.LINK_FAILED,
+        MirrorState.PENDING_STOPPED,
     }
     assert not is_watched(changed(MIRROR, created=False))
     assert not is_watched(changed(MIRROR, deletion="topic"))
