@@ -411,6 +411,12 @@ class TopicPromoter:
             found = await access.topics([mirror.source_topic for mirror in mirrors])
         for mirror in mirrors:
             topic = found.get(mirror.source_topic)
+            if topic is not None and mirror.is_reverse and topic.partitions > len(mirror.starts):
+                raise Conflict(
+                    f"topic '{mirror.source_topic}' has {topic.partitions} partitions on the source, its mirror back "
+                    f"{len(mirror.starts)}: somebody has added some there, which nobody mirrors; add them on the "
+                    "target, too, and ask again"
+                )
             if topic is not None and topic.partitions != len(mirror.starts):
                 raise Conflict(
                     f"mirror topic '{mirror.mirror_topic}' has {len(mirror.starts)} partitions, its source topic "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -150,6 +151,15 @@ async def test_home_is_not_gone_to_with_partitions_that_are_not_mirrored_back(sc
     await reversed_(scene)
     scene.plane.target.grow("orders", 4)
     with pytest.raises(Conflict, match="4 partitions on the target"):
+        await scene.promote()
+
+
+async def test_partitions_that_somebody_added_on_the_source_are_not_waited_for(scene: TopicScene) -> None:
+    """Nobody will ever mirror them: on the target there is nothing of them."""
+    await reversed_(scene)
+    info = scene.plane.source.existing["orders"].info
+    scene.plane.source.existing["orders"].info = replace(info, partitions=4)
+    with pytest.raises(Conflict, match="4 partitions on the source, its mirror back 3: somebody .* on the target, too"):
         await scene.promote()
 
 
