@@ -40,6 +40,7 @@ from tests.simulation.operations.at_rest import AtRest
 from tests.simulation.operations.branches import Branch
 from tests.simulation.operations.ending import Ending
 from tests.simulation.operations.operator import LINK, LinkOptions, Operator, Stuck, TopicFailed
+from tests.simulation.operations.owned import Owned
 from tests.simulation.operations.rights import Rights
 from tests.simulation.operations.schemas import Schemas
 from tests.simulation.outcome import Outcome
@@ -48,6 +49,7 @@ from tests.simulation.plan import (
     BUILT_FIRST,
     GROUP,
     JOINED,
+    OWNED,
     PLAIN,
     SET,
     TOPICS,
@@ -138,7 +140,7 @@ class World:
         self._act: Act | None = None
         self._over = asyncio.Event()  # the operation of the act
         self._joined = 0
-        self._acts, self._aim, self._ending = Acts(self), Aim(self), Ending(self)
+        self._aim, self._ending = Aim(self), Ending(self)
         self.outcome = Outcome(plan)
         self.writers: list[Producer | TransactionalProducer] = []
         self.readers: list[GroupMember] = []
@@ -162,7 +164,10 @@ class World:
             looked=self.looks.of,
             ack_both=plan.ack_both,
         )
-        self.at_rest, self.asked = AtRest(self), Asked(self)
+        self.asked: Asked = Asked(self)
+        self.at_rest = AtRest(self, elsewhere)
+        self.owned = Owned(self)
+        self._acts = Acts(self)
         self.trouble = Trouble(self.source, self.target, self.recorder)
         self.leaders_lost = LeadersLost(
             self.target, loop.random("leaders"), plan.leaders_lost, lambda text: self.story.tell("FAULT", text)
@@ -304,7 +309,7 @@ class World:
 
     def branch_of(self, act: Act) -> Branch | None:
         """The other link with which an operation has to do, whose scene is struck."""
-        return self.branches.get(act.topics[-1]) if act.operation in JOINED else None
+        return self.branches.get(act.topics[-1]) if act.operation in JOINED or OWNED in act.topics else None
 
     # -- the run -----------------------------------------------------------------------------------------------------
 
@@ -324,6 +329,7 @@ class World:
                 self.leaders_lost.stop()
                 await self._ending.come_to_rest()
                 await self.at_rest.judged()
+                await self.owned.judged()
         except (Stuck, TopicFailed, NotServing) as exc:
             stuck.append(f"{named(self._act)}: {exc}")
         watching.cancel()
@@ -359,6 +365,7 @@ class World:
             for judge in (self.judge, *(branch.judge for branch in self.branches.values())):
                 judge.look()
             self.at_rest.look()
+            self.owned.look()
             await asyncio.sleep(_WATCH_S)
 
     async def _set_up(self) -> None:
@@ -411,6 +418,7 @@ class World:
             Operation.RELINK,
             Operation.UNMIRROR,
             Operation.SPOIL,
+            Operation.OWN,
         )
         self.story.tell("operator", f"== done {named(act)}")
         self._over.set()
@@ -432,6 +440,10 @@ class World:
     def all_members(self) -> list[GroupMember]:
         """Of all groups of the plan."""
         return [*self.readers, *self.cast.members]
+
+    def reading(self) -> list[GroupMember]:
+        """Whoever reads what the run's own link mirrors."""
+        return [*self.all_members(), *self.events.members()]
 
     def groups(self) -> list[str]:
         """Their groups."""

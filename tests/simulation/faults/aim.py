@@ -44,6 +44,8 @@ _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.BOTH_WAYS: ("link", "create"),
     Operation.PROMOTE_JOINED: ("promote",),
     Operation.REHEARSE: ("promote",),
+    Operation.OWN: ("link", "create"),
+    Operation.MADE_AGAIN: ("link", "unmirror", "create"),
     Operation.AS_ONE: ("promote",),
     Operation.AS_ONE_HOME: ("promote",),
 }

@@ -27,6 +27,7 @@ from tests.simulation.faults.late_ends import LateEnds
 from tests.simulation.faults.late_identities import LateIdentities
 from tests.simulation.faults.many_producers import ManyProducers
 from tests.simulation.faults.network_events import NetworkEvents, woken
+from tests.simulation.faults.owner_events import OwnerEvents
 from tests.simulation.faults.stage import Stage
 from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
 from tests.simulation.kafka.broker import Broker
@@ -72,6 +73,7 @@ class Events:
             **ClusterEvents(stage).table,
             **CarriedEvents(stage).table,
             **ManyProducers(stage).table,
+            **OwnerEvents(stage).table,
             EventKind.GROUP_ASKS: self._group_asks,
             EventKind.PRODUCER_EARLY: self._producer_early,
             EventKind.FAILOVER_ASKED: self._failover_asked,

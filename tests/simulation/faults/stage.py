@@ -11,6 +11,7 @@ from tests.simulation.fleet.gateway_node import GatewayNode
 from tests.simulation.judge import Judge
 from tests.simulation.kafka.judged import ModelRecord
 from tests.simulation.operations.operator import Operator
+from tests.simulation.operations.owned import Owned
 from tests.simulation.operations.rights import Rights
 from tests.simulation.operations.schemas import Schemas
 from tests.simulation.plan import Act
@@ -27,6 +28,7 @@ class Stage(Scene, Protocol):
     schemas: Schemas | None
     judge: Judge
     recorder: Recorder
+    owned: Owned
 
     @property
     def operator(self) -> Operator:

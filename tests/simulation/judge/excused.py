@@ -46,6 +46,8 @@ class Excused:
         self._deleted: dict[str, set[str]] = {}  # key -> records that somebody deleted where they were written
         self._late: dict[str, set[str]] = {}
         self._nobodys = ""
+        self._unread_from = inf
+        self._gone: dict[str, float] = {}  # topic -> when its owner deleted it
         self._broken_off: dict[str, list[BrokenOff]] = {}  # by key
 
     def left_behind(self, key: str, values: Iterable[bytes], begin: int) -> None:
@@ -64,6 +66,15 @@ class Excused:
     def deleted(self, key: str, values: Iterable[bytes | None]) -> None:
         """Records are deleted where their topic is written: they may be anywhere, or nowhere."""
         self._deleted.setdefault(key, set()).update(_text(value) for value in values if value is not None)
+
+    def topic_gone(self, topic: str, now: float) -> None:
+        """Its owner has deleted a topic on a cluster."""
+        self._unread_from = min(self._unread_from, now)
+        self._gone.setdefault(topic, now)
+
+    def is_of_gone(self, op: Op) -> bool:
+        """It reads a topic that is gone, or commits for it: nobody goes on with that."""
+        return op["f"] in ("poll", "commit") and op["time"] / 1e9 > self._unread_from
 
     def nobodys(self, producer: str) -> None:
         """What this one writes to the source behind a cutover nobody is to miss, nor to find anywhere else."""
@@ -110,13 +121,15 @@ class Excused:
         """
         if (self._left or self._nobodys) and op["f"] in ("poll", "commit"):
             return self._without_left(op)
-        if (self._left or self._deleted or kept_from) and op["type"] == "ok" and op["f"] in ("send", "txn"):
+        is_sent = op["type"] == "ok" and op["f"] in ("send", "txn")
+        if is_sent and (self._left or self._deleted or self._gone or kept_from):
             for part in op["value"]:
                 if part[0] != "send":
                     continue
                 key, text = part[1], part[2][1]
                 left = self._is_left(key, text) and not self._told_wrongly(op, key)
                 gone = left or text in self._deleted.get(key, ())
+                gone |= op["time"] / 1e9 <= self._gone.get(key.rpartition("/")[0], -1.0) + _ON_ITS_WAY_S
                 if gone or op["time"] < kept_from.get(key, -1):
                     return {**op, "type": "unknown", "value": [_unplaced(each) for each in op["value"]]}
         return op

@@ -112,6 +112,7 @@ class Judge:
         self._compacted = frozenset(compacted)
         self._groups = dict(groups or {})
         self.allowed = set(allowed_failures)
+        self.begin_anew: set[str] = set()  # groups whose owner has deleted what they had committed
         self._pipelines = pipelines
         # where the state topic ended, how many operations there were, and when
         self._looks = [(0, len(recorder.ops), clock())]
@@ -162,6 +163,8 @@ class Judge:
     def _look_for_more_partitions(self, mirror: MirrorRecord) -> None:
         """Those that the source has, and its mirror does not, nobody will ever copy."""
         there, count = self._partitions(self._source, mirror.source_topic), len(mirror.starts)
+        while there > count and not self._source.log_range(mirror.source_topic, there - 1)[1]:
+            there -= 1  # empty by now: whoever finds it there finds it on the copy by and by
         if side_of(mirror) == TARGET and there > count and mirror.mirror_topic not in self._failed_over:
             what = f"the source has {there} partitions, and {count} were mirrored"
             self.findings.add("lost", mirror.mirror_topic, what, self._clock())
@@ -216,6 +219,8 @@ class Judge:
         if side == old:
             return
         self.moves += 1
+        if said.group in self.begin_anew:
+            self._recorder.told(said.group, self._begins_at(said, side), side)
         since = self._changed("move", {"group": said.group, "to": side}, entry)
         if side == SOURCE:
             self._demoted.add(said.group)
@@ -240,6 +245,19 @@ class Judge:
         before = [committed for at, committed in self._committed.get(name, ()) if at <= came]
         unseen = before[-1] if came < inf and before else None
         judge_source(said, pairs, self._source.committed(name), unseen, self.findings, now)
+
+    def _begins_at(self, group: GroupRecord, side: str) -> dict[str, int]:
+        """Key -> where it goes on there: by what the cluster holds of it, at the beginning where that is nothing."""
+        cluster = self._source if side == SOURCE else self._target
+        held = cluster.committed(group.source_name if side == SOURCE else group.group)
+        found: dict[str, int] = {}
+        for mirror in self.state.mirrors:
+            name = mirror.source_topic if side == SOURCE else mirror.mirror_topic
+            if mirror.link == group.link and name in cluster.topic_names():
+                for index in range(len(mirror.starts)):
+                    start = cluster.log_range(name, index)[0]
+                    found[f"{mirror.mirror_topic}/{index}"] = max(start, held.get((name, index), 0))
+        return found
 
     @property
     def _mover(self) -> str:
@@ -292,6 +310,13 @@ class Judge:
     def deleted(self, key: str, values: Iterable[bytes | None]) -> None:
         """Records are deleted where their topic is written: they may be anywhere, or nowhere."""
         self._excused.deleted(key, values)
+
+    def topic_gone(self, topic: str, now: float) -> None:
+        """Its owner has deleted a topic on a cluster: nobody reads it any more, and its history ends here.
+
+        What must be left of it on the other one, whoever knows the topic judges.
+        """
+        self._excused.topic_gone(topic, now)
 
     def nobodys(self, producer: str) -> None:
         """Somebody writes to the source whom nobody has told of the cutover."""
@@ -364,7 +389,7 @@ class Judge:
             if mirror.state not in _RESTING:
                 self.findings.add("stuck", mirror.mirror_topic, f"it is {mirror.state} at rest", now)
         for group in self.state.groups:
-            if group.state is GroupState.PENDING_PROMOTED:
+            if group.state is GroupState.PENDING_PROMOTED and f"group {group.group}" not in self.allowed:
                 self.findings.add("stuck", f"group {group.group}", f"it is {group.state} at rest", now)
 
     def _judge_logs(self, now: float, at_rest: bool) -> None:
@@ -438,7 +463,8 @@ class Judge:
         seen = (
             op for op in found if op["f"] not in ("poll", "commit") or op["time"] / 1e9 >= late.get(op["process"], 0)
         )
-        return (self._excused.excusing(self._placed(op, translated), kept_from) for op in seen)
+        read = (op for op in seen if not self._excused.is_of_gone(op))
+        return (self._excused.excusing(self._placed(op, translated), kept_from) for op in read)
 
     def _placed(self, op: Op, translated: Collection[str]) -> Op:
         """Without the offsets that a gateway told of topics whose offsets are translated: those of the cluster on which

@@ -15,7 +15,7 @@ from tests.simulation.operations.as_one import AsOneActs
 from tests.simulation.operations.joined import JoinedActs
 from tests.simulation.operations.operator import LINK
 from tests.simulation.operations.repairs import RepairActs
-from tests.simulation.plan import SET, TOPICS, Act, Operation
+from tests.simulation.plan import OWNED, SET, TOPICS, Act, Operation
 from tests.simulation.recorder import SOURCE, TARGET
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ class Acts:
 
     async def perform(self, act: Act) -> None:
         """One operation. Raises Stuck and TopicFailed."""
+        if OWNED in act.topics:
+            await self._world.owned.perform(act)
+            return
         await getattr(self, f"_do_{act.operation.name.lower()}")(act)
 
     async def _do_create(self, act: Act) -> None:

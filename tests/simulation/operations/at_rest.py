@@ -7,7 +7,7 @@ on as it would. At rest what is wrong has time to come right; then it counts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,11 +20,10 @@ from tests.simulation.judge.stamps import wrong_stamps
 from tests.simulation.judge.state import side_of
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kafka.logs.partition import Partition
-from tests.simulation.operations.operator import LINK
-from tests.simulation.plan import joined_topics
 from tests.simulation.recorder import SOURCE, TARGET
 
 if TYPE_CHECKING:
+    from tests.simulation.operations.branches import Branch
     from tests.simulation.world import World
 
 _REST_S: Final = 420.0
@@ -39,11 +38,21 @@ Wrong = tuple[str, str, str]
 
 
 class AtRest:
-    """Of one run: its own link, but for topics that are judged elsewhere."""
+    """Of one link: the run's own, or a branch's.
 
-    def __init__(self, world: World) -> None:
+    Args:
+        elsewhere: its topics that are not judged here.
+        excused: whether something that is wrong is so by its owner's will.
+    """
+
+    def __init__(
+        self,
+        world: World | Branch,
+        elsewhere: frozenset[str] = frozenset(),
+        excused: Callable[[Wrong], bool] = lambda _wrong: False,
+    ) -> None:
         self._world = world
-        self._elsewhere = joined_topics(world.plan)
+        self._elsewhere, self._excused = elsewhere, excused
         self._owned: dict[str, Owned] = {}  # by mirror topic
         self._ended_at = 0.0  # the last operation, in seconds
         self._unstamped = set[str]()  # mirror topics of which a record has said that some may not be stamped
@@ -77,6 +86,13 @@ class AtRest:
             if mirror.mirror_topic == topic:
                 self._owned[mirror.mirror_topic] = self._owned[mirror.mirror_topic].changed(changes)
 
+    def kept(self, topic: str, side: str, changes: Mapping[str, str]) -> None:
+        """Its owner has changed configs of a topic there that are not synced."""
+        self.look()
+        if topic in self._owned:
+            owned = self._owned[topic]
+            self._owned[topic] = Owned(owned.synced, {**owned.own, side: {**owned.own.get(side, {}), **changes}})
+
     def operation_ended(self) -> None:
         """Judge what is final by now."""
         self._world.judge.look()
@@ -92,7 +108,8 @@ class AtRest:
         while True:
             world.judge.look()
             self.look()
-            wrong = [*self._wrong(at_rest=True), *(await self._wrong_claims())]
+            found = [*self._wrong(at_rest=True), *(await self._wrong_claims())]
+            wrong = [each for each in found if not self._excused(each)]
             if not wrong or world.loop.time() > until:
                 break
             await asyncio.sleep(_LOOK_S)
@@ -130,7 +147,8 @@ class AtRest:
         found: list[Wrong] = []
         scraped = await self._world.asked.scraped()
         for mirror in self._mirrors():
-            code, shown = await self._world.operator.ask("GET", f"/v3/links/{LINK}/mirrors/{mirror.mirror_topic}")
+            path = f"/v3/links/{mirror.link}/mirrors/{mirror.mirror_topic}"
+            code, shown = await self._world.operator.ask("GET", path)
             if code == 200:
                 state = self._world.judge.state
                 count = self._partitions(self._world.source, mirror.source_topic)
@@ -170,7 +188,7 @@ class AtRest:
         ]
 
     def _is_ours(self, mirror: MirrorRecord) -> bool:
-        return mirror.link == LINK and mirror.mirror_topic not in self._elsewhere
+        return mirror.link == self._world.operator.link and mirror.mirror_topic not in self._elsewhere
 
     def _both(self, mirror: MirrorRecord) -> int:
         source, target = self._world.source, self._world.target
@@ -182,14 +200,15 @@ class AtRest:
 
     def _readers(self, mirror: MirrorRecord) -> set[str]:
         """Groups that read the topic on the source."""
-        members = (*self._world.all_members(), *self._world.events.members())
         return {
             member.group
-            for member in members
+            for member in self._world.reading()
             if member.running and member.side == SOURCE and mirror.source_topic in member.topics
         }
 
     def _add(self, wrong: list[Wrong]) -> None:
         for name, topic, what in wrong:
+            if self._excused((name, topic, what)):
+                continue
             if self._world.judge.findings.add(name, topic, what, self._world.loop.time()):
                 self._world.story.tell("judge", f"{name}: {topic}: {what}")

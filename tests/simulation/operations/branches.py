@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.simulation.clients import Producer
+from tests.simulation.clients import GroupMember, Producer, TransactionalProducer
 from tests.simulation.faults.faults import Faults
 from tests.simulation.fleet.gateway_node import GatewayNode
 from tests.simulation.judge import Judge
@@ -19,6 +19,7 @@ from tests.simulation.operations.operator import Operator
 from tests.simulation.recorder import SOURCE, Recorder
 
 if TYPE_CHECKING:
+    from tests.simulation.operations.asked import Asked
     from tests.simulation.world import World
 
 FAR: Final = "far-"
@@ -72,7 +73,10 @@ class Branch:
             told=lambda name: told and name in names,
         )
         self.faults = Faults(self, self.loop.random(f"faults {link}"))
-        self.writers: list[Producer] = []
+        self.writers: list[Producer | TransactionalProducer] = []
+        self.readers: list[GroupMember] = []
+        self.story = world.story
+        self.asked: Asked = world.asked
         world.branches[topic] = self
 
     @property
@@ -84,6 +88,10 @@ class Branch:
     def bootstrap(self) -> str:
         """Where clients connect."""
         return ",".join(gateway.bootstrap for gateway in self._own) or self._world.gateway_bootstrap
+
+    def reading(self) -> list[GroupMember]:
+        """Whoever reads what its link mirrors, and is of the branch."""
+        return self.readers
 
     def operator_of(self, link: str, prefix: str = "") -> Operator:
         """Somebody who asks the same gateways for another link."""

@@ -5,6 +5,7 @@ A group that the source does not know has to be let in at every gateway by then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.clients import Newcomer
@@ -43,8 +44,7 @@ class Ending:
             await producer.stop()
         await self._world.cast.stop_producers()
         await self._level(topics)
-        for branch in branches:
-            await self._level((branch.topic,), branch)
+        await self._level_branches(branches)
         await self._world.until(self._read_out, "a group has not read to the end")
         for member in (*self._world.all_members(), *self._world.events.members()):
             await member.stop()
@@ -53,11 +53,18 @@ class Ending:
             await self._world.rights.follow()
         if self._world.schemas is not None:
             await self._world.schemas.follow()
+        await self._world.owned.come_to_rest()
         if newcomer is not None:  # last, since it reads slowly: nothing has to wait for it then
             await self._world.until(
                 self._newcomer_read_out, "a group that is new has not read to the end", self._not_read
             )
             await newcomer.stop()
+
+    async def _level_branches(self, branches: Sequence[Branch]) -> None:
+        """But those of which nothing is mirrored any more."""
+        for branch in branches:
+            if not self._world.owned.is_over(branch):
+                await self._level((branch.topic,), branch)
 
     async def _level(self, topics: tuple[str, ...], of: Branch | World | None = None) -> None:
         """`of`: whose topics they are, if not the run's own link's.

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.state.records import GroupState, MirrorState
-from tests.simulation.clients import Producer
+from tests.simulation.clients import Producer, TransactionalProducer
 from tests.simulation.fleet.gateway_node import GatewayNode
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.operations.branches import FAR, Branch
@@ -199,7 +199,7 @@ class JoinedActs:
         judge.look()
         return any(group.state is not GroupState.PROMOTED for group in judge.state.groups)
 
-    async def _gets_on(self, writer: Producer) -> None:
+    async def _gets_on(self, writer: Producer | TransactionalProducer) -> None:
         wanted = writer.progress + _RECORDS
 
         async def got_on() -> bool:

@@ -23,6 +23,7 @@ from tests.simulation.plan.carried import with_more_carried
 from tests.simulation.plan.further import further
 from tests.simulation.plan.kinds import EventKind, FaultKind, Operation
 from tests.simulation.plan.many_producers import with_many_producers
+from tests.simulation.plan.owner_acts import with_owner
 from tests.simulation.plan.pairs import STEPS
 from tests.simulation.plan.roles import widened
 from tests.simulation.plan.run_plan import Act, Event, Fault, RunPlan
@@ -103,7 +104,7 @@ def _planned(seed: int) -> RunPlan:
         return as_one(seed)
     if FURTHER_FROM <= seed < RANDOM_FROM:
         further_on = further(_random(seed), random.Random(f"further/{seed}"))
-        return with_many_producers(on_unsteady_clusters(with_more_carried(on_thin_ground(further_on))))
+        return with_owner(with_many_producers(on_unsteady_clusters(with_more_carried(on_thin_ground(further_on)))))
     return _random(seed) if seed >= systematic_runs() else systematic(seed)
 
 

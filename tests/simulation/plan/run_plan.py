@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tests.simulation.plan.kinds import EventKind, FaultKind, Operation
-from tests.simulation.plan.topics import ORDERS
+from tests.simulation.plan.topics import ORDERS, OWNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,16 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """As `Fault`, of what is none. `hold_s`: how long it goes on, where it does."""
+    """As `Fault`, of what is none. `hold_s`: how long it goes on, where it does. `side`: the cluster where it happens,
+    of those kinds that can happen on either.
+    """
 
     kind: EventKind
     act: int
     step: str = ""
     delay_s: float = 0.0
     hold_s: float = 2.0
+    side: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,4 +130,5 @@ def joined_topics(run: RunPlan) -> frozenset[str]:
     """Topics of a run whose history is judged beside the others': by the names that they have on any cluster."""
     elsewhere = Operation.AGGREGATE, Operation.CHAIN, Operation.BOTH_WAYS
     names = {topic for act in run.acts if act.operation in elsewhere for topic in act.topics}
+    names |= {topic for act in run.acts for topic in act.topics if topic == OWNED}
     return frozenset(names | {ORDERS}) if any(name.endswith(f".{ORDERS}") for name in names) else frozenset(names)

@@ -32,6 +32,7 @@ def world(course: list[str], newcomer: Any = None) -> Any:
         branches={},
         rights=None,
         schemas=None,
+        owned=SimpleNamespace(come_to_rest=done, is_over=lambda branch: False),
         topics=lambda: ("plain", "out"),
         cast=SimpleNamespace(stop_producers=done, newcomer=newcomer),
         until=until,

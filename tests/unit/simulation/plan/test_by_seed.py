@@ -14,6 +14,7 @@ from tests.simulation.plan import (
     JOINED,
     MORE_PAIRS,
     MORE_STEPS,
+    OWNED,
     PAIRS,
     RANDOM_FROM,
     STEPS,
@@ -24,6 +25,7 @@ from tests.simulation.plan import (
     systematic,
     systematic_runs,
 )
+from tests.simulation.plan.owner_acts import KINDS, LIVES, steps_of
 
 UNSTEADY = (
     EventKind.COORDINATOR_REFUSES,
@@ -71,6 +73,8 @@ _LATER = {
     Operation.BOTH_WAYS,
     Operation.PROMOTE_JOINED,
     Operation.REHEARSE,
+    Operation.OWN,
+    Operation.MADE_AGAIN,
     *AS_ONE_STEPS,
 }  # of the seeds from FURTHER_FROM on
 
@@ -118,9 +122,27 @@ def test_no_owner_changes_configs_right_before_a_failover() -> None:
         before = {
             act.number
             for act, then in zip(run.acts, run.acts[1:], strict=False)
-            if then.operation is Operation.FAILOVER
+            if then.operation is Operation.FAILOVER and OWNED not in then.topics
         }
         assert not changed & before
+
+
+def test_an_owner_does_all_that_he_may_on_either_cluster():
+    runs = [plan(FURTHER_FROM + 2 + 4 * number) for number in range(150)]
+    done = {(event.kind, event.side) for run in runs for event in run.events if event.kind in KINDS}
+    assert done == {(kind, side) for kind in KINDS for side in ("source", "target")}
+    own = [[act.operation for act in run.acts if act.topics == (OWNED,)] for run in runs]
+    assert {tuple(life) for life in own} == set(LIVES)
+    at = {
+        (act.operation, event.step)
+        for run in runs
+        for act in run.acts
+        for event in run.events
+        if event.act == act.number and event.kind in KINDS
+    }
+    assert all(step in ("", *steps_of(operation)) for operation, step in at)
+    assert {operation for operation, _ in at} == {operation for life in LIVES for operation in life}
+    assert not any(event.kind in KINDS for n in range(100) for event in plan(FURTHER_FROM + 4 * n).events)
 
 
 def test_repairs_and_further_links_go_through_every_pair():
@@ -179,6 +201,9 @@ def test_plans_of_the_seeds_below_stay_as_they_were():
         del there["leaders_lost"], there["ack_both"], there["stamped"]  # and these, which are not drawn
         assert (there.pop("schemas"), there.pop("asks")) == (False, False)
         there["acts"] = [{name: value for name, value in act.items() if name != "how"} for act in there["acts"]]
+        there["events"] = [
+            {name: value for name, value in event.items() if name != "side"} for event in there["events"]
+        ]
         told.update(json.dumps(there, sort_keys=True).encode())
     assert told.hexdigest() == "921f1e48568705c0"
 
@@ -209,6 +234,7 @@ def test_every_event_of_the_random_runs_is_drawn():
         EventKind.SCHEMAS_REFUSED,
         EventKind.SCHEMA_FIRST,
         EventKind.GROUP_DELETED,
+        *KINDS,
     }  # of the runs from FURTHER_FROM on
     assert drawn == set(EventKind) - never
 
