@@ -149,7 +149,8 @@ class Owned:
         """What was deleted may have been about to be made anew by the operation itself: then nothing has come of it."""
         clusters = {SOURCE: self._world.source, TARGET: self._world.target}
         self._deleted = {side: at for side, at in self._deleted.items() if OWNED not in clusters[side].topics}
-        if not self._deleted:
+        if not self._deleted and self._gone.is_set():
+            self._altered.update(_CONFIGS)  # its own went with it: one that is made anew has the other topic's
             self._gone.clear()
             self.branch.judge.allowed -= _MAY_FAIL
 
