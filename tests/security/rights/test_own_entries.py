@@ -293,19 +293,24 @@ async def test_the_rest_is_served(talk: Conversation, key: ApiKey, part: str) ->
     )
     version = versions(key, 0)[-1]
     talk.says(encode_request(make("a", OWN, "b"), version, 7, "me"))
-    await talk.run_pending()
-    (frame,) = talk.broker.frames()
-    assert OWN.encode() not in frame
-    view = memoryview(frame)
-    asked = decode_request(key, version, view[peek_request_header(view).body_offset :])
-    assert encode_body(asked, version) == encode_body(make("a", "b"), version)
     kind = class_of(m.RESPONSES[key], part)
     name = next(
         f for f in ("name", "topic", "group_id", "resource_name", "transactional_id") if f in kind._struct.fields
     )
     more: Any = {"brokers": []} if key is K.METADATA else {}
     served = m.RESPONSES[key](**{part: [kind(**{name: each}) for each in ("a", "b")]}, **more)
-    talk.session.upstream_data(encode_response(served, key, version, 7))
+    for is_first in (True, False) if key is K.CREATE_TOPICS else (False,):  # may they be created? asked of the target
+        await talk.run_pending()
+        (frame,) = talk.broker.frames()
+        assert OWN.encode() not in frame
+        view = memoryview(frame)
+        header = peek_request_header(view)
+        asked = decode_request(key, version, view[header.body_offset :])
+        wanted = make("a", "b")
+        if is_first:
+            wanted.validate_only = True
+        assert encode_body(asked, version) == encode_body(wanted, version)
+        talk.session.upstream_data(encode_response(served, key, version, header.correlation_id))
     found = getattr(answer(talk, key, version), part)
     assert [getattr(entry, name) for entry in found] == ["a", OWN, "b"]
     assert [bool(codes(entry.to_dict())) for entry in found] == [False, True, False]

@@ -145,16 +145,18 @@ def test_acts_without_a_record_are_those_of_a_gateway_on_its_own_behalf() -> Non
 
 def test_a_registry_is_changed_by_requests_that_ask() -> None:
     tree = ast.parse((ROOT / "schemas/registry.py").read_text())
-    asked = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and _method(call) not in ("", "GET")]
-    beside = [call for call in asked if name_of(call.func) != "_changed"]
+    calls_there = [call for call in ast.walk(tree) if isinstance(call, ast.Call)]
+    made = [call for call in calls_there if _method(call) not in ("", "GET")]
+    asked = [(call, one) for call in calls_there for one in call.args if one in made]
+    assert len(asked) == len(made) > 4, "a question that is not asked where it is made"
+    beside = [call for call, _ in asked if name_of(call.func) != "_changed"]
     assert [ast.unparse(call.func) for call in beside] == ["self._or_absent"]  # `lookup` is a POST that asks
-    assert len(asked) > 4
 
 
 def _method(call: ast.Call) -> str:
-    first = call.args[0] if call.args else None
-    value = first.value if isinstance(first, ast.Constant) else ""
-    return value if value in ("GET", "POST", "PUT", "DELETE") else ""
+    """Of a question to a registry."""
+    first = call.args[0] if name_of(call.func) == "_Question" else None
+    return str(first.value) if isinstance(first, ast.Constant) else ""
 
 
 # -- the permit -----------------------------------------------------------------------------------------------------
