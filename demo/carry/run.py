@@ -46,7 +46,8 @@ class CarryRun(Stage):
         own = {side: {name: secrets.token_urlsafe(16) for name in (ADMIN, GATEWAY)} for side in Side}
         self.access: dict[Side, Access] = {side: login(ADMIN, own[side][ADMIN], "PLAIN") for side in Side}
         self.passwords = {side: {name: secrets.token_urlsafe(16) for name in USERS} for side in Side}
-        self.secrets = self._private("secrets")
+        self.secrets = self._private("secrets") / LINK
+        self.secrets.mkdir(mode=0o700, exist_ok=True)
         for name, password in self.passwords[Side.TARGET].items():
             path = self.secrets / name
             path.touch(mode=0o600)
@@ -89,7 +90,7 @@ class CarryRun(Stage):
             self.logs,
             env={"TARGET_PASSWORD": passwords[Side.TARGET], _LINK_PASSWORD: passwords[Side.SOURCE]},
             target=own,
-            links={"files": str(self.secrets)},
+            links={"files": str(self.secrets.parent)},
         )
 
     def link_options(self) -> list[str]:

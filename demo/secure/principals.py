@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from demo.errors import DemoError
@@ -11,7 +11,7 @@ from demo.roster import GROUPS, backlog_parts, cast
 from demo.settings import CLUSTER_UP_S, Settings
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
-from protocol.messages import CreateAclsRequest
+from protocol.messages import CreateAclsRequest, DescribeAclsRequest
 
 BROKER: Final = "broker"
 ADMIN: Final = "admin"
@@ -34,6 +34,7 @@ class Right(NamedTuple):
     prefixed: bool = False
 
 
+_ANY = 1
 _TOPIC, _GROUP, _CLUSTER, _TRANSACTIONAL_ID, _USER = 2, 3, 4, 5, 7
 _READ, _WRITE, _CREATE, _DESCRIBE = 3, 4, 5, 8
 _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _CREATE_TOKENS = 10, 11, 13
@@ -82,7 +83,7 @@ def _tokens(settings: Settings) -> list[Right]:
     return [Right(GATEWAY, _USER, f"User:{name}", _CREATE_TOKENS) for name in names]
 
 
-def give(bootstrap: str, properties: Mapping[str, str], rights: Iterable[Right]) -> None:
+def give(bootstrap: str, properties: Mapping[str, str], rights: Sequence[Right]) -> None:
     """Create the ACLs. Raises DemoError when the cluster refuses one."""
     kind = CreateAclsRequest.AclCreation
     literal, prefixed, allow = 3, 4, 3
@@ -105,10 +106,31 @@ def give(bootstrap: str, properties: Mapping[str, str], rights: Iterable[Right])
         try:
             await cluster.start(CLUSTER_UP_S, topics=[])
             answer = await cluster.request(CreateAclsRequest(creations=made))
+            for result in answer.results:
+                if result.error_code:
+                    raise DemoError(f"an ACL was refused on {bootstrap}: {result.error_code} {result.error_message}")
+            await _known_everywhere(cluster, len(set(rights)))
         finally:
             await cluster.close()
-        for result in answer.results:
-            if result.error_code:
-                raise DemoError(f"an ACL was refused on {bootstrap}: {result.error_code} {result.error_message}")
 
     asyncio.run(ask())
+
+
+async def _known_everywhere(cluster: Cluster, count: int) -> None:
+    """The controller answers before all brokers have heard of an ACL, and a client may come to any of them."""
+    everything = DescribeAclsRequest(
+        resource_type_filter=_ANY,
+        resource_name_filter=None,
+        pattern_type_filter=_ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
+    )
+    async with asyncio.timeout(CLUSTER_UP_S):
+        for broker in cluster.view.brokers:
+            while True:
+                told = await cluster.request(everything, node_id=broker)
+                if sum(len(resource.acls) for resource in told.resources) >= count:
+                    break
+                await asyncio.sleep(0.1)

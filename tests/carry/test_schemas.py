@@ -144,9 +144,11 @@ def test_a_target_without_modes_is_refused(lab: Lab, name: str, tmp_path: Path) 
 def test_ids_are_kept(lab: Lab, name: str, tmp_path: Path) -> None:
     """To a strict registry of our own, over TLS and with a login, whose password is a file's; and its promote."""
     target, certificates = StrictRegistry(), Certificates(Path(str(lab.gateway.log)).parent / "pki")
-    (certificates.folder / "password").write_text("s3cret\n")
+    secrets = certificates.folder.parent / name  # a link's own: `links.files` is the folder above
+    secrets.mkdir()
+    (secrets / "password").write_text("s3cret\n")
     with served(target, login="sync:s3cret", certificates=certificates) as url:
-        secret = f"${{dir:{certificates.folder}:password}}"
+        secret = f"${{dir:{secrets}:password}}"
         lab.link(
             name,
             url,

@@ -72,8 +72,8 @@ class Lab(NamedTuple):
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("users")
-    secrets = folder / "secrets"
-    secrets.mkdir()
+    secrets = folder / "secrets" / "west"  # a link's own
+    secrets.mkdir(parents=True)
     with (
         running_cluster("users-source", "3.9.1", folder, properties=dict(SECURED)) as source,
         running_cluster("users-target", "4.3.1", folder, properties=dict(SECURED)) as target,
@@ -81,7 +81,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         Acls(login("admin", target.bootstrap)).allow_a_gateway("gateway")
         properties = login("gateway", target.bootstrap)
         bootstrap = properties.pop("bootstrap.servers")
-        gateway = GatewayProcess(folder, bootstrap, target=properties, links={"files": str(secrets)})
+        gateway = GatewayProcess(folder, bootstrap, target=properties, links={"files": str(secrets.parent)})
         try:
             gateway.start()
             gateway.create_link("west", inside(source))
