@@ -79,7 +79,7 @@ def keep_what_the_origin_deletes(patching: Patching) -> None:
 def write_before_leaders_stamp(patching: Patching) -> None:
     """Writes go on when the controller has answered, whatever leaders have heard of."""
 
-    async def at_once(access: Any, mirror: Any, values: Mapping[str, str]) -> None:
+    async def at_once(access: Any, topic: str, partitions: int, values: Mapping[str, str]) -> None:
         return
 
     patching.replace(lifted_configs, "_told", at_once)

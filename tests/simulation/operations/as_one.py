@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 from typing import TYPE_CHECKING
 
 from tests.simulation.plan import Act
@@ -79,7 +80,11 @@ class AsOneActs:
         return found.get("groups.auto.promote") == "false"
 
     async def _ask_by_hand(self) -> None:
-        await self._world.operator.alter_link(groups_auto_promote="false")
+        """The copies promise less than their origins, which is accepted: a set with groups cannot be forced."""
+        filters = {"topicFilters": [{"name": "*", "patternType": "LITERAL", "filterType": "INCLUDE"}]}
+        await self._world.operator.alter_link(
+            groups_auto_promote="false", promote_less_durable_topic_filters=json.dumps(filters)
+        )
 
     def _watch(self) -> None:
         """No transaction is ever refused for having two sides."""
