@@ -113,6 +113,7 @@ class Judge:
         self._groups = dict(groups or {})
         self.allowed = set(allowed_failures)
         self.begin_anew: set[str] = set()  # groups whose owner has deleted what they had committed
+        self.grown: set[str] = set()  # topics whose owner adds partitions at any time, also behind a cutover
         self._pipelines = pipelines
         # where the state topic ended, how many operations there were, and when
         self._looks = [(0, len(recorder.ops), clock())]
@@ -163,8 +164,10 @@ class Judge:
     def _look_for_more_partitions(self, mirror: MirrorRecord) -> None:
         """Those that the source has, and its mirror does not, nobody will ever copy."""
         there, count = self._partitions(self._source, mirror.source_topic), len(mirror.starts)
-        while there > count and not self._source.log_range(mirror.source_topic, there - 1)[1]:
-            there -= 1  # empty by now: whoever finds it there finds it on the copy by and by
+        while mirror.mirror_topic in self.grown and there > count:
+            if self._source.log_range(mirror.source_topic, there - 1)[1]:
+                break
+            there -= 1  # it may have come behind the cutover, and nobody has written to it
         if side_of(mirror) == TARGET and there > count and mirror.mirror_topic not in self._failed_over:
             what = f"the source has {there} partitions, and {count} were mirrored"
             self.findings.add("lost", mirror.mirror_topic, what, self._clock())

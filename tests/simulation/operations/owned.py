@@ -189,6 +189,7 @@ class Owned:
             world, _LINK, OWNED, source=world.source, target=world.target, asked_as_source=world.asked_as_source
         )
         self._branch, self._at_rest = branch, AtRest(branch, excused=self._is_wanted)
+        branch.judge.grown.add(OWNED)
         topics, at = {OWNED: _PARTITIONS}, world.source.bootstrap
         name, recorder = "owned-writer", branch.recorder
         if act.how == TRANSACTIONS:
