@@ -56,17 +56,16 @@ async def describe_configs(broker: Broker, request: Request) -> Any:
 def _described(broker: Broker, resource: Any, request: Request) -> Any:
     answer = DescribeConfigsResponse.DescribeConfigsResult
     kind, name = resource.resource_type, resource.resource_name
-    cluster = broker.cluster
+    cluster, wanted = broker.cluster, resource.configuration_keys
     if kind == _TOPIC and name in cluster.topics:
         settings = cluster.topics[name].settings_at(broker.id)
-        names = _topic_names(cluster)
+        names = [config for config in _topic_names(cluster) if wanted is None or config in wanted]
         found = [_topic_entry(cluster, cluster.topics[name], settings, config, request) for config in names]
     elif kind == _BROKER and name in ("", str(broker.id)):
         found = [_broker_entry(cluster, config, request) for config in sorted(BROKER_DEFAULTS)] if name else []
     else:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if kind == _TOPIC else ErrorCode.INVALID_REQUEST
         return answer(error_code=int(error), error_message=None, resource_type=kind, resource_name=name)
-    wanted = resource.configuration_keys
     configs = [entry for entry in found if wanted is None or entry.name in wanted]
     return answer(error_code=0, error_message=None, resource_type=kind, resource_name=name, configs=configs)
 

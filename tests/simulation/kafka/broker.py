@@ -8,6 +8,7 @@ answer at all (Produce with acks=0). A request that a broker would not understan
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
@@ -89,8 +90,13 @@ class Request:
     def message(self) -> Any:
         """The decoded body (decoded once, when asked for)."""
         if self._message is None:
-            self._message = decode_request(self.key, self.version, self.body, 1 << 30)
+            self._message = _decoded(self.key, self.version, bytes(self.body))
         return self._message
+
+
+@functools.lru_cache(maxsize=1024)  # the same few questions are asked again and again; no handler changes one
+def _decoded(key: int, version: int, body: bytes) -> Any:
+    return decode_request(key, version, body, 1 << 30)
 
 
 Handler = Callable[["Broker", Request], Awaitable[Any]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -188,6 +189,7 @@ class Topic:
         self._heard.pop(broker, None)
 
 
+@functools.cache  # asked for the same few names with each request to a coordinator
 def java_hash(text: str) -> int:
     """`Utils.abs(text.hashCode())` of Java: which partition of an internal topic a group or transactional id has."""
     value = 0
