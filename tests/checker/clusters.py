@@ -55,6 +55,8 @@ def _judge_gaps(key: str, one: Side, other: Side, findings: Findings) -> None:
         common = False
         for at in log.order:
             value = log.values[at]
+            if log.offsets[value] != at:  # a repeat, which says nothing of what came between
+                continue
             if value in against.final:
                 for missing in waiting if common else ():
                     findings.add("divergence", f"{key}: {missing!r} is on {here}, and missing in the middle of {there}")

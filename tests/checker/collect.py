@@ -230,7 +230,9 @@ class Collector:
             at = f"offset {offset} of {key} held {held!r} and {value!r}, line {line}"
             self._findings.add("inconsistent-offsets", at)
         first = log.offsets.setdefault(value, offset)
-        if first != offset and (key, value) not in self.model.resent:
+        if (key, value) in self.model.resent:
+            log.offsets[value] = min(first, offset)  # a reader may have begun behind the first one
+        elif first != offset:
             self._findings.add("duplicate", f"{value!r} of {key} at offsets {first} and {offset}, line {line}")
 
     def _without_answer(self, process: Process, parts: list[Any], outcome: Outcome, line: int) -> None:

@@ -59,6 +59,24 @@ def test_an_unknown_write_may_be_there_or_not_but_once(end: str) -> None:
     assert judged(SETUP, *before, *after, final("source", "a", "b", "a")).faults() == {"duplicate": 1}
 
 
+def test_what_was_sent_again_stands_where_it_was_first_wherever_a_reader_has_begun() -> None:
+    setup = ("ok", "control", "setup", {"home": "source", "topics": {"t": {"preserve": True}}})
+    again = ("ok", "control", "resent", {"t/0": ["a"]})
+    behind = [("ok", "c", "open", {"side": "target"}), *poll((2, "a"))]
+    sent = [*send("a", "unknown"), *send("b", process="q")]
+    logs = [final("source", "a", "b"), final("target", "a", "b", "a")]
+    assert not judged(setup, again, *sent, *behind, *logs).faults()
+    assert judged(setup, *sent, *behind, *logs).faults()["duplicate"] == 1
+
+
+def test_what_was_sent_again_makes_no_gap_of_what_came_before_it() -> None:
+    again = ("ok", "control", "resent", {"t/0": ["a"]})
+    cutover = [(kind, "control", "cutover", {"keys": ["t/0"], "to": "target"}) for kind in ("invoke", "ok")]
+    sent = [*send("a", "unknown"), *cutover, *send("b", process="q")]
+    logs = [final("source", "a"), final("target", "a", "b", "a")]
+    assert not judged(SETUP, again, *sent, *logs).faults()
+
+
 def test_a_failed_write_must_not_be_there() -> None:
     assert not judged(SETUP, *send("a", "fail"), final("source")).faults()
     assert judged(SETUP, *send("a", "fail"), final("source", "a")).faults() == {"aborted-read": 1}
