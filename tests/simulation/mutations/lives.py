@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from tests.simulation.mutations.patching import Mutation, Patch
 from tests.simulation.plan import GROUP, PLAIN, SET, Act, Event, EventKind, Fault, FaultKind, Operation, RunPlan, plan
 
-_SEEDS: Final = Path(__file__).parents[1] / "seeds"
 _TOPICS: Final = {
     Operation.PROMOTE_SET: SET,
     Operation.FAILBACK_SET: SET,
@@ -55,9 +52,4 @@ def seeds(*numbers: int) -> tuple[RunPlan, ...]:
     return tuple(plan(number) for number in numbers)
 
 
-def kept(name: str) -> RunPlan:
-    """A shrunken plan that once showed the fault: `tests/simulation/seeds/`."""
-    return RunPlan.from_json(json.loads((_SEEDS / f"{name}.json").read_text(encoding="utf-8")))
-
-
-__all__ = ["Event", "EventKind", "Fault", "FaultKind", "Operation", "again", "brief", "kept", "life", "seeds", "sought"]
+__all__ = ["Event", "EventKind", "Fault", "FaultKind", "Operation", "again", "brief", "life", "seeds", "sought"]

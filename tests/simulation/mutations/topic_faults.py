@@ -319,7 +319,7 @@ MUTATIONS: Final = (
         life(_CREATE, _FAILOVER, pause_s=6.0),
         runs=6,
         gateways=1,
-        rate_per_s=40.0,
+        rate_per_s=100.0,  # more than is read while the failover waits for appends that may still land
         faults=[Fault(FaultKind.LEADER_KILLED, 1, "begin", 0.0, 1.2)],
         events=[
             Event(EventKind.ANSWERS_LOST, 0, "", 5.5, 14.0),
