@@ -73,28 +73,38 @@ class MigrationRehearsals:
         """Those whose window is open, of migrations that are RUNNING, one after the other."""
         there = self._records.store.migrations
         self._begun = {key: at for key, at in self._begun.items() if key[0] in there}
-        for record in list(there.values()):
-            if record.state is not MigrationState.RUNNING or self._migrations.promoting(record.name):
-                continue
+        for name in list(there):
             try:
-                await self._look(record)
+                await self._look(name)
             except ProducerFenced:
                 return
             except (*REFUSALS, StoreError) as exc:
-                _log.warning("migration not rehearsed", migration=record.name, reason=str(exc))
+                _log.warning("migration not rehearsed", migration=name, reason=str(exc))
 
-    async def _look(self, record: MigrationRecord) -> None:
+    async def _look(self, name: str) -> None:
+        """Each by what the record and the clock say right before it: the one before it has taken its time, in which its
+        window may have closed, or somebody paused the migration."""
+        while (found := await self._next(name)) is not None:
+            record, application, topics = found
+            self._begun[name, application] = self._records.now_ms()
+            await self._one(record, application, topics, _SCHEDULE)
+
+    async def _next(self, name: str) -> tuple[MigrationRecord, str, Sequence[str]] | None:
+        """The first application of a migration whose rehearsal is due now; None: none is, or it is not RUNNING."""
+        record = self._records.store.migrations.get(name)
+        if record is None or record.state is not MigrationState.RUNNING or self._migrations.promoting(name):
+            return None
         file = self._migrations.file_of(record)
         if not any(one.rehearsals for one in file.applications):
-            return
+            return None
         plan, world = await self._migrations.plan_of(record)
+        if self._records.store.migrations.get(name) is not record:
+            return None  # it was changed while the source was asked: the next look goes by that
         begun = dict(record.rehearsed)
-        for (migration, name), at in self._begun.items():  # also what the journal could not be told of
-            if migration == record.name:
-                begun[name] = max(at, begun.get(name, 0))
-        for one, topics in due(plan, world, begun):
-            self._begun[record.name, one.application.name] = self._records.now_ms()
-            await self._one(record, one.application.name, topics, _SCHEDULE)
+        for (migration, application), at in self._begun.items():  # also what the journal could not be told of
+            if migration == name:
+                begun[application] = max(at, begun.get(application, 0))
+        return next(((record, one.application.name, topics) for one, topics in due(plan, world, begun)), None)
 
     async def _one(
         self, record: MigrationRecord, application: str, topics: Sequence[str], by: str, *, validate_only: bool = False

@@ -74,3 +74,34 @@ async def test_a_rehearsal_that_cannot_be_noted_is_not_begun_again(
     for _ in range(3):
         await plane.service.migration_rehearsals.run_due()
     assert len(plane.promoters.rehearsed) == 1
+
+
+def both_by_window() -> MigrationFile:
+    """Whose rehearsals are due at once; nothing is promoted, since a group is away."""
+    more = {"until": "promoted", "groups": ["away"], "rehearsals": [{"from": "00:00", "to": "00:30"}]}
+    one, other = {"name": "a", "topics": ["orders"], **more}, {"name": "b", "topics": ["payments"], **more}
+    return parsed({"migration": "m", "link": "l", "applications": [one, {**other, "groups": ["far"]}]})
+
+
+@pytest.mark.parametrize("then", ["pause", "abort", "the window closes"])
+async def test_what_happens_in_a_rehearsal_counts_for_the_next_one(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    """Its write pause would come behind the command that stops the migration, or outside of its window."""
+    await mirrored(plane, until="promoted", groups=["away"], after=["b"])
+    rehearsals, migrations = plane.service.migration_rehearsals, plane.service.migrations
+    rehearse = rehearsals._rehearsals.rehearse
+
+    async def meanwhile(*args: object) -> object:
+        done = await rehearse(*args)  # type: ignore[arg-type]
+        if then == "the window closes":
+            plane.now_ms = 3_600_000
+        else:
+            await getattr(migrations, then)("m", "ann")
+        return done
+
+    monkeypatch.setattr(rehearsals._rehearsals, "rehearse", meanwhile)
+    record = plane.store.migrations["m"]
+    await plane.by_hand(replace(record, file=as_text(both_by_window())))
+    await rehearsals.run_due()
+    assert [topics for _, topics, _ in plane.promoters.rehearsed] == [("orders",)]
