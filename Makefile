@@ -23,8 +23,8 @@ EXACT_SLICE := tests/exact/test_failback.py tests/exact/test_topics.py tests/exa
 SPARK_SLICE := tests/spark/test_catch_up.py -k "not deleted_is_skipped or not fail"
 # Partitions change their gateway amid records: part of test-exact.
 OWNERSHIP := tests/integration/fleet/test_ownership_transfer*.py
-# A file stays with one worker, each with brokers of its own.
-PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# A file stays with one worker, each with brokers of its own. How long each test took is in build/durations.
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --junit-xml=$(BUILD)/durations/$@.xml
 LOCK := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
@@ -178,6 +178,12 @@ bench-pictures: venv ## Draw bench/results/pictures.md from the reports of `make
 .PHONY: bench-spark
 bench-spark: need-demo venv brokers ## Measure the Spark jobs beside MirrorMaker 2 (BENCH_ARGS="--size-mb 200 --rounds 1")
 	@$(BIN)/python -m bench.spark $(BENCH_ARGS)
+
+.PHONY: ci-turn ci-all
+ci-turn: ## Run one of the suites that are too long for each run of CI, chosen by the number of commits
+	@sh scripts/suites.sh turn $$(git rev-list --count HEAD)
+ci-all: ## Run all of them, for hours
+	@sh scripts/suites.sh all
 
 .PHONY: lint
 lint: venv ## Check style, types and layers
