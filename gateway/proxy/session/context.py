@@ -14,6 +14,7 @@ from gateway.proxy.rules.handshakes import Handshakes
 from gateway.proxy.rules.held_requests import HeldRequests
 from gateway.proxy.rules.last_rights import LastRights
 from gateway.proxy.rules.limits import Limits
+from gateway.proxy.rules.loop_shares import LoopShares
 from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.rules.unproven_requests import UnprovenRequests
 from gateway.proxy.rules.waiters import WaiterCounts
@@ -38,6 +39,7 @@ class Sessions:
         asked_groups: unknown ones that clients have the sources asked about.
         held: the memory of requests that wait.
         unproven: that of requests before a login.
+        shares: of the event loop's time, by client.
         quotas: of writes to sources, by principal.
         connect: connects a session to its target broker; set by the listeners.
     """
@@ -67,6 +69,7 @@ class Sessions:
         self.asked_groups = AskedNames()
         self.held = HeldRequests(limits.held_request_bytes)
         self.unproven = UnprovenRequests(limits.held_request_bytes)
+        self.shares = LoopShares(clock, loop.call_soon, loop.call_later)
         self.quotas = WriteQuotas(limits.forwarded_bytes_per_second)
         self.rights = LastRights()
         self.own_names = OwnNames()

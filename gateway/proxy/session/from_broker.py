@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import structlog
 
+from gateway.proxy.rules.loop_shares import METERED, most_cost
 from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import LEASE_OVER, Session, SessionContext
 from gateway.proxy.session.streams import RESPONSE_HEAD, ResponseStream, StreamError
@@ -28,14 +29,27 @@ class FromBroker(Session):
         self._responses = ResponseStream(self)
         self._current: Exchange | None = None  # the upstream response being received
         self._unwatched = False  # its beginning is to be looked at
+        self._taken_at = self._answered_at = 0.0
 
     def upstream_data(self, data: Buffer) -> None:
         """Bytes arrived from the target broker. They change after the call."""
-        if not self._responses.busy and self._pass_response(data, len(data)):
-            return
+        if self._answers:
+            self._answers.append(bytes(data))
+        elif self._responses.busy or not self._pass_response(data, len(data)):
+            self._take(data)
+
+    def _take(self, data: Buffer) -> bool:
+        """False: the client's share of the loop is over, what is left waits for its next one."""
+        shares, clock = self.context.shares, self.context.clock
+        passes = self._responses.through >= len(data)
+        if not passes and shares.is_over(self.share, 0.0):
+            self._wait_with(data)
+            return False
+        self._taken_at = self._answered_at = clock()
         self.context.wires.collect()
+        rest = None
         try:
-            self._responses.feed(data)
+            rest = self._responses.feed(data)
         except (StreamError, ProtocolError) as error:
             self.close(f"bad response from broker {self.node_id}: {error}")
         except Exception as error:  # noqa: BLE001 - a bug of ours must stay in this connection
@@ -43,10 +57,30 @@ class FromBroker(Session):
             self.close(f"internal error: {error!r}")
         finally:
             self.context.wires.flush()
+            if not passes:
+                shares.spend(self.share, clock() - self._taken_at)
+        if not rest:
+            return True
+        self._wait_with(rest)
+        return False
+
+    def _wait_with(self, data: Buffer) -> None:
+        """The broker is not read meanwhile."""
+        if not self.closed:
+            self._answers.appendleft(bytes(data))
+            self._mute_broker()
+            self.context.shares.wait(self.share, self._take_waiting)
+
+    def _take_waiting(self) -> None:
+        while self._answers:
+            if not self._take(self._answers.popleft()):
+                return
+        if not self.closed:
+            self._mute_broker()
 
     def response_peeked(self, data: Buffer) -> bool:
         """See `Receiver.peeked`."""
-        if self._responses.busy or len(data) < 8:
+        if self._responses.busy or self._answers or len(data) < 8:
             return False
         return RESPONSE_HEAD.unpack_from(data)[0] >= SPLICE_BYTES and self._pass_response(data, 0)
 
@@ -75,6 +109,8 @@ class FromBroker(Session):
         else:
             queue.popleft()
             self.context.stats.finished(exchange, 0)
+            if self._full:
+                self._look_at_unanswered()
         return True
 
     def response_begins(self, correlation_id: int) -> bool:
@@ -112,20 +148,26 @@ class FromBroker(Session):
             self._client.writelines(ready)
         if self._muted_for:
             self._look_at_output()
+        if self._full:
+            self._look_at_unanswered()
         if self._draining:
             self._close_if_drained()
 
-    def response_collected(self, frame: memoryview) -> None:
+    def response_collected(self, frame: memoryview) -> bool:
         """A whole response: transform it, or keep it until its turn.
 
         One that came with the response by which the session ended is nobody's: whoever waited was told of the end.
         """
         exchange = self._current
         if exchange is None or self.closed:
-            return
+            return True
         if exchange.transform is None:
             self.answer(exchange, framed(frame))
-            return
-        response = exchange.transform(frame)
-        if response is not None and not exchange.internal:
-            self.answer(exchange, response)
+        else:
+            response = exchange.transform(frame)
+            if response is not None and not exchange.internal:
+                self.answer(exchange, response)
+        began, self._answered_at = self._answered_at, self.context.clock()
+        if exchange.api_key in METERED:
+            self.share.meter(min(self._answered_at - began, most_cost(len(frame))), self._answered_at)
+        return not self.context.shares.is_over(self.share, self._answered_at - self._taken_at)

@@ -10,9 +10,10 @@ from collections import deque
 import structlog
 
 from gateway.groups.gate.rules.gates import named
+from gateway.proxy.rules.loop_shares import METERED, most_cost
 from gateway.proxy.rules.own_names import PREFIX, is_own
 from gateway.proxy.session.exchange import Exchange
-from gateway.proxy.session.session import Session, SessionContext
+from gateway.proxy.session.session import MOST_UNANSWERED, Session, SessionContext
 from gateway.proxy.session.streams import (
     MIN_REQUEST_BYTES,
     REQUEST_HEAD,
@@ -40,6 +41,7 @@ SUPPORTED = frozenset(
 )
 _ANSWERED = (-1, 1)  # acks
 _ACKS = (*_ANSWERED, 0)
+_UNLOOKED = 15  # requests that pass, and Produces, between two looks at the clock
 BACKLOG_BYTES = 262_144  # read ahead of a stalled connection, so that its end is noticed; then reading pauses
 
 
@@ -52,7 +54,8 @@ class FromClient(Session):
         self._backlog: deque[bytes] = deque()
         self._backlog_bytes = 0
         self._feeding = False
-        self._read_at = self.last_active
+        self._unlooked = 0
+        self._read_at = self._fed_at = self.last_active
         self._held = self._held_frames = 0  # bytes: in all; of whole requests that are unanswered
 
     def client_data(self, data: Buffer) -> None:
@@ -112,7 +115,7 @@ class FromClient(Session):
                 return False
         elif api_key == _FETCH and not fetches_others(_PREFIX, context.own_names.ids, data, size + 4, api_version, 12):
             return False
-        if upstream is None:
+        if upstream is None or len(self._sequencer.queue) >= MOST_UNANSWERED:
             return False
         self.last_active = now = context.clock()
         exchange = Exchange(self, api_key, api_version, correlation_id, now)
@@ -125,7 +128,8 @@ class FromClient(Session):
         return True
 
     def _feed(self, data: Buffer) -> None:
-        self._read_at = self.context.clock()
+        clock = self.context.clock
+        self._read_at = self._fed_at = clock()
         self._feeding = True
         self.context.wires.collect()
         try:
@@ -142,6 +146,7 @@ class FromClient(Session):
             self._feeding = False
             self._account()
             self.context.wires.flush()
+            self.context.shares.spend(self.share, clock() - self._fed_at)
 
     def _account(self) -> None:
         """Tell how much is held, when that has changed."""
@@ -164,6 +169,7 @@ class FromClient(Session):
         """See `Session.close`. What nobody will look at any more is not kept until the session is forgotten."""
         super().close(reason)
         self._backlog.clear()
+        self._answers.clear()
 
     def release(self, exchange: Exchange) -> None:
         """See `Session.release`."""
@@ -196,6 +202,8 @@ class FromClient(Session):
         """A request's header: decide between passing its bytes on and collecting it."""
         if api_key << 16 | api_version not in SUPPORTED and api_key != _API_VERSIONS:
             raise StreamError(f"api key {api_key} version {api_version} is not supported")
+        if self._has_to_wait(api_key):
+            return None
         if not self.login.accepted and not self.login.takes(api_key, size):
             return None
         handler = self.target_down or self.context.handlers[api_key]
@@ -219,6 +227,34 @@ class FromClient(Session):
         if passes:
             self._expected.append(exchange)
         return not passes
+
+    def _has_to_wait(self, api_key: int) -> bool:
+        """For answers to others, for the client's next slice of the loop, or until it has paid back what it owes."""
+        share, shares, queue = self.share, self.context.shares, self._sequencer.queue
+        if len(queue) >= MOST_UNANSWERED:
+            self._full = True
+        elif shares.is_over(share, self._read_at - self._fed_at):
+            shares.wait(share, self._go_on)
+        elif api_key in METERED and not share.may_meter(self._read_at):
+            shares.rest(share, self._go_on)
+        else:
+            self._unlooked += 1
+            if self._unlooked > _UNLOOKED:
+                self._look_at_clock()
+            return False
+        self._stalled = True
+        self._pause_reading("share")
+        return True
+
+    def _look_at_clock(self) -> float:
+        """Seconds since the last time."""
+        before, self._read_at, self._unlooked = self._read_at, self.context.clock(), 0
+        return self._read_at - before
+
+    def _go_on(self) -> None:
+        if "share" in self._paused_for and not self.closed:
+            self._resume_reading("share")
+            self.look_again()
 
     def _is_plain(self, api_key: int, api_version: int, head: Buffer, at: int) -> bool:
         """A Produce of one topic that is none of the mirror's, outside of a transaction: it need not be collected."""
@@ -249,4 +285,8 @@ class FromClient(Session):
             exchange.forward()
         else:
             handler.handle(self, exchange)
+        if exchange.api_key != _PRODUCE:
+            took = self._look_at_clock()
+            if exchange.api_key in METERED:
+                self.share.meter(min(took, most_cost(len(frame))), self._read_at)
         return not self._stalled and not self._muted_for and not self.closed

@@ -46,10 +46,12 @@ class ProxySession(FromClient, FromBroker):
             return
         if not self.context.asks_login:
             self.principal = self.certificate_principal
+            self.client_known()
 
     def client_connected(self, wire: Connected, host: str) -> None:
         """The client is there, on `host`. It gets a connection to its target broker for the head of a request."""
         self.host = host
+        self.client_known()
         self._client = wire
         self.context.session_opened(self)
 

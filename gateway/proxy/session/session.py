@@ -18,11 +18,13 @@ import structlog
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import Identity
+from gateway.proxy.rules.admission import address_of
 from gateway.proxy.rules.asked_names import AskedNames
 from gateway.proxy.rules.held_requests import HeldRequests
 from gateway.proxy.rules.last_rights import LastRights
 from gateway.proxy.rules.leader_order import LeaderOrder
 from gateway.proxy.rules.limits import Limits
+from gateway.proxy.rules.loop_shares import ClientShare, LoopShares
 from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.rules.pipeline_guard import PipelineGuard
 from gateway.proxy.rules.unproven_requests import UnprovenRequests
@@ -53,6 +55,10 @@ _OF_PRODUCERS: Final = frozenset(
 
 _ids = itertools.count(1)
 
+MOST_UNANSWERED: Final = 256
+"""Requests of a connection. A broker works off one after the other; who sends more is not read until some are
+answered."""
+
 LEASE_OVER = "write lease over: the outcome of a write is unknown"
 """Why a connection closes whose answer comes when nobody waits for this gateway any more (`fleet/rules/leases.py`)."""
 
@@ -78,6 +84,7 @@ class SessionContext(Protocol):
         waiters: at gates, by principal.
         held: the memory of requests that wait.
         unproven: that of requests before a login.
+        shares: of the event loop's time, by client.
         rights: who may write what, as last asked of the target.
         lease_valid: may what a write pause concerns be written and answered now? See `fleet/rules/leases.py`.
         watch: looks at answers; None while nobody asks for it, which is nearly always.
@@ -97,6 +104,7 @@ class SessionContext(Protocol):
     asked_groups: AskedNames
     held: HeldRequests
     unproven: UnprovenRequests
+    shares: LoopShares
     rights: LastRights
     lease_valid: Callable[[], bool]
     watch: WatchesAnswers | None
@@ -202,6 +210,8 @@ class Session(ABC):
         self.target_down: Handler | None = None  # serves it without its broker
         self._upstream: Connected | None = None
         self._sequencer = Sequencer()
+        self._full = False  # too many are unanswered: the next request waits
+        self._answers: deque[bytes] = deque()  # read of the broker; they wait for the client's share of the loop
         self._expected: deque[Exchange] = deque()  # what the upstream will answer, in its order
         self._stalled = True  # until the upstream is connected
         self._begun = False  # a broker is asked for: the client has sent the head of a request
@@ -215,8 +225,13 @@ class Session(ABC):
         self._asks = itertools.count(1)
         self.login_changed()
 
+    def client_known(self) -> None:
+        """Its address, or who it is: by that it has its share of the event loop."""
+        self.share: ClientShare = self.context.shares.of((self.principal, address_of(self.host)))
+
     def login_changed(self) -> None:
         """The target has accepted the login, or it has ended: what was known of the client's rights is void."""
+        self.client_known()
         self.passes_bytes = self.context.max_request_bytes if self.login.accepted else 0
         self.authorized.clear()
         self.group_rights.clear()
@@ -352,8 +367,20 @@ class Session(ABC):
         if ready:
             self._client.writelines(ready)
         self._look_at_output()
+        if self._full:
+            self._look_at_unanswered()
         if self._draining:
             self._close_if_drained()
+
+    def _look_at_unanswered(self) -> None:
+        """The next request waits until half of them are answered."""
+        if len(self._sequencer) <= MOST_UNANSWERED // 2:
+            self._full = False
+            self.context.loop.call_soon(self._go_on)
+
+    @abstractmethod
+    def _go_on(self) -> None:
+        """The request that waits for its turn, or for answers to others, is looked at again."""
 
     def _look_at_output(self) -> None:
         """Answers that wait for their turn are bounded: for too many of them no further request is read."""
@@ -391,7 +418,7 @@ class Session(ABC):
         """The broker's next answer is read when it is what all others wait for, or what a handler asked for."""
         expected, queue = self._expected, self._sequencer.queue
         waits = bool(expected and queue) and not expected[0].internal and expected[0] is not queue[0]
-        paused = "client" in self._muted_for or ("turn" in self._muted_for and waits)
+        paused = bool(self._answers) or "client" in self._muted_for or ("turn" in self._muted_for and waits)
         if paused != self._broker_muted and self._upstream is not None:
             self._broker_muted = paused
             (self._upstream.pause_reading if paused else self._upstream.resume_reading)()

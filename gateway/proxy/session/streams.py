@@ -153,12 +153,12 @@ class ResponseSink(Protocol):
     def response_ended(self) -> None:
         """The last byte of the opaque response that began last has been passed on."""
 
-    def response_collected(self, frame: memoryview) -> None:
-        """A whole response without its size."""
+    def response_collected(self, frame: memoryview) -> bool:
+        """A whole response without its size. False: stop here, the rest is fed again later."""
 
 
 class ResponseStream:
-    """The target broker's side.
+    """The target broker's side. `feed` returns the unconsumed rest when the sink asked to stop, else None.
 
     `through`: bytes of the current opaque frame that are still to come. `collects`: the last frame was collected.
     """
@@ -184,18 +184,18 @@ class ResponseStream:
         if not self.through:
             self._sink.response_ended()
 
-    def feed(self, data: Buffer) -> None:
+    def feed(self, data: Buffer) -> memoryview | None:
         """Take bytes as they came. Raises StreamError on a negative size."""
         if self.through > len(data):
             self.through -= len(data)
             self._sink.response_passed(data)
-            return
+            return None
         if self._chunks and not self._need:
             data = b"".join((*self._chunks, data))
             self._chunks.clear()
-        self._cut(memoryview(data))
+        return self._cut(memoryview(data))
 
-    def _cut(self, view: memoryview) -> None:
+    def _cut(self, view: memoryview) -> memoryview | None:  # noqa: C901 - the hot loop, kept in one piece
         at, end, sink = 0, len(view), self._sink
         if self.through:
             at, self.through = self.through, 0
@@ -206,8 +206,9 @@ class ResponseStream:
             self._chunks.append(bytes(view[:at]))
             self._have += at
             if self._have < self._need:
-                return
-            self._finish()
+                return None
+            if not self._finish():
+                return view[at:]
         while end - at >= 8:
             size, correlation = RESPONSE_HEAD.unpack_from(view, at)
             if size < 4:
@@ -218,20 +219,21 @@ class ResponseStream:
                 sink.response_passed(view[at : min(stop, end)])
                 if stop > end:
                     self.through = stop - end
-                    return
+                    return None
                 sink.response_ended()
             elif stop > end:
                 self._need, self._have = size, end - at - 4
                 self._chunks.append(bytes(view[at + 4 :]))
-                return
-            else:
-                sink.response_collected(memoryview(bytes(view[at + 4 : stop])))
+                return None
+            elif not sink.response_collected(memoryview(bytes(view[at + 4 : stop]))):
+                return view[stop:]
             at = stop
         if at < end:
             self._chunks.append(bytes(view[at:]))
+        return None
 
-    def _finish(self) -> None:
+    def _finish(self) -> bool:
         frame = memoryview(b"".join(self._chunks))
         self._chunks.clear()
         self._need = self._have = 0
-        self._sink.response_collected(frame)
+        return self._sink.response_collected(frame)

@@ -153,7 +153,7 @@ async def test_requests_buy_no_more_answers_than_are_taken(talk: Conversation) -
 
 @pytest.fixture
 async def small() -> Conversation:
-    return Conversation(limits=limits_with(unread_output_bytes=10_000))
+    return Conversation(limits=limits_with(unread_output_bytes=3_000))
 
 
 async def test_answers_that_wait_for_their_turn_are_bounded(small: Conversation) -> None:
@@ -164,7 +164,7 @@ async def test_answers_that_wait_for_their_turn_are_bounded(small: Conversation)
         if not talk.client.reading:
             break
         talk.says(refused(number))
-    assert talk.session._sequencer.waiting_bytes < 10_100
+    assert talk.session._sequencer.waiting_bytes < 3_100
     assert (talk.client.reading, talk.broker.reading) == (False, True)  # all wait for the broker
     assert talk.client.take() == b""
     talk.broker_says(7)

@@ -95,8 +95,8 @@ def test_a_size_that_no_broker_accepts_is_an_error(garbage: bytes) -> None:
         RequestStream(Recorder(set()), 104_857_600).feed(garbage)
 
 
-@given(st.lists(st.binary(min_size=0, max_size=50), max_size=10), CUTS, st.sets(st.integers(0, 9)))
-def test_responses_are_cut_the_same_way(bodies: list[bytes], cuts: list[int], collected: set[int]) -> None:
+@given(st.lists(st.binary(min_size=0, max_size=50), max_size=10), CUTS, st.sets(st.integers(0, 9)), st.booleans())
+def test_responses_are_cut_the_same_way(bodies: list[bytes], cuts: list[int], collected: set[int], stop: bool) -> None:
     class Sink:
         def __init__(self) -> None:
             self.out: list[tuple[int, bytes]] = []
@@ -114,14 +114,18 @@ def test_responses_are_cut_the_same_way(bodies: list[bytes], cuts: list[int], co
         def response_ended(self) -> None:
             self.ended += 1
 
-        def response_collected(self, frame: memoryview) -> None:
+        def response_collected(self, frame: memoryview) -> bool:
             self.out[-1] = (self.now, struct.pack(">i", len(frame)) + bytes(frame))
+            return not stop
 
     whole = [struct.pack(">ii", len(body) + 4, index) + body for index, body in enumerate(bodies)]
     sink = Sink()
     stream = ResponseStream(sink)
     for chunk in chunks(b"".join(whole), cuts):
-        stream.feed(chunk)
+        rest = stream.feed(chunk)
+        while rest:
+            assert stop
+            rest = stream.feed(bytes(rest))
     assert sink.out == list(enumerate(whole))
     assert stream.collects == (len(bodies) - 1 in collected)
     assert sink.ended == sum(1 for index in range(len(bodies)) if index not in collected)
