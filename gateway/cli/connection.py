@@ -25,7 +25,7 @@ import httpx
 import typer
 
 from gateway.api.access.token_file import TokenError, default_path, read_token
-from gateway.cli import watch
+from gateway.cli import output, watch
 
 DEFAULT_URL: Final = "http://127.0.0.1:8642"
 URL_VARIABLE: Final = "LOCKGATE_URL"
@@ -81,11 +81,24 @@ class ApiTyper(typer.Typer):
             name = kwargs.get("name") or (args[0] if args else function.__name__)
             told = function
             if "url" in inspect.signature(function).parameters:
-                told = _connected(_watched(function) if name in watch.WATCHED else function)
+                told = _viewed(function) if name in output.LISTS else function
+                told = _connected(_watched(told) if name in watch.WATCHED else told)
             register(told)
             return function
 
         return add
+
+
+def _viewed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with `-o wide|name`, `--columns` and `--sort` more."""
+
+    @functools.wraps(function)
+    def command(**given: Any) -> None:
+        asked = {name: given.pop(name) for name in output.VIEW_OPTIONS}
+        with output.viewed(**asked) as form:
+            function(**given, output=form)
+
+    return _with_options(command, function, output.VIEW_OPTIONS, output.VIEW_DEFAULTS)
 
 
 def _watched(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,16 +130,21 @@ def _connected(function: Callable[..., Any]) -> Callable[..., Any]:
 def _with_options(
     command: Any, function: Callable[..., Any], options: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> Callable[..., Any]:
-    """`command`, which takes what `function` takes and these options, shows both to Typer."""
-    hints = get_type_hints(function, include_extras=True)
+    """`command`, which takes what `function` takes and these options, shows both to Typer. An option that `function`
+    has, too, is this one."""
+    hints = {**get_type_hints(function, include_extras=True), **options}
     signature = inspect.signature(function)
-    own = [one.replace(annotation=hints[name]) for name, one in signature.parameters.items()]
+    own = [
+        one.replace(annotation=hints[name], default=defaults.get(name, one.default))
+        for name, one in signature.parameters.items()
+    ]
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind)
         for name, kind in options.items()
+        if name not in signature.parameters
     ]
     command.__signature__ = signature.replace(parameters=[*own, *more])
-    command.__annotations__ = {**hints, **options}
+    command.__annotations__ = hints
     shown: Callable[..., Any] = command
     return shown
 

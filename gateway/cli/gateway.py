@@ -9,13 +9,24 @@ import typer
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, REFUSED, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
-from gateway.cli.output import Format, Output, dump, duration, facts, since, table
+from gateway.cli.output import Format, Output, col, dump, duration, facts, listing, since
 
 app = ApiTyper(help="Gateways: the fleet before one target.", no_args_is_help=True)
 
 Name = Annotated[
     str, typer.Argument(help="Name of the gateway, as `list` shows it.", autocompletion=completion.gateways)
 ]
+
+
+_COLUMNS = (
+    col("Gateway"),
+    col("State"),
+    col("Role", 1),
+    col("Leads", 2),
+    col("Partitions#", 3),
+    col("Since", 4),
+    col("Remark", note=True),
+)
 
 
 @app.command("list")
@@ -25,16 +36,17 @@ def list_gateways(output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None
     if output is not Output.TABLE:
         dump(answer, output)
         return
-    table(
-        ["Gateway", "Role", "State", "Partitions#", "Since", "Remark"],
+    listing(
+        _COLUMNS,
         (
             [
                 one["name"],
-                one["role"],
                 one["state"],
+                one["role"],
+                "leads" if one["leads"] else "",
                 one["mirror_partitions"],
                 since(one["admitted_ms"]),
-                "leads" if one["leads"] else _lease(one),
+                _lease(one),
             ]
             for one in answer["data"]
         ),

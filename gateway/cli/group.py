@@ -10,7 +10,7 @@ from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.mirrors.mirror_common import end
-from gateway.cli.output import Format, Output, dump, facts, since, table
+from gateway.cli.output import Format, Output, col, dump, facts, listing, since, table
 
 app = ApiTyper(help="Mirror groups: consumer groups on their way to the target.", no_args_is_help=True)
 
@@ -40,15 +40,22 @@ def list_groups(link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_UR
     if output is not Output.TABLE:
         dump(answer, output)
         return
-    table(
-        ["Group", "State", "Since", "On the source#", "Waiting#", "Remark"],
+    listing(
+        [
+            col("Group"),
+            col("State"),
+            col("On the source#"),
+            col("Waiting#"),
+            col("Since", 1),
+            col("Remark", note=True),
+        ],
         (
             [
                 group["group"],
                 group["state"],
-                since(group["state_time_ms"]),
                 "?" if group["members"] is None else len(group["members"]),
                 len(group["waiting"]),
+                since(group["state_time_ms"]),
                 _remark(group),
             ]
             for group in answer["data"]
@@ -81,7 +88,7 @@ def describe(group: Group, link: Link, output: Format = Output.TABLE, url: Url =
     members = answer["members"] or []
     typer.echo("")
     table(
-        ["Where", "Client id", "Host", "Topics"],
+        [col("Where"), col("Client id"), col("Host"), col("Topics", 1)],
         [
             *(["source", m["client_id"], m["host"], ", ".join(m["topics"])] for m in members),
             *(
@@ -166,15 +173,24 @@ def _removed(answer: Any, output: Output) -> None:
         dump(answer, output)
         return
     table(
-        ["Client id", "Host", "Instance id", "Waits here", "Session timeout", "Removed"],
+        [
+            col("Client id"),
+            col("Host"),
+            col("Waits here", 1),
+            col("Instance id", 2),
+            col("Session timeout", 3),
+            col("Removed"),
+            col("Error", note=True),
+        ],
         (
             [
                 one["member"]["client_id"],
                 one["member"]["host"],
-                one["member"]["instance_id"] or "",
                 "yes" if one["member"]["waits"] else "no",
+                one["member"]["instance_id"] or "",
                 _timeout(one["member"]),
-                {None: "would be", "": "yes"}.get(one["error"], one["error"]),
+                {None: "would be", "": "yes"}.get(one["error"], "no"),
+                one["error"],
             ]
             for one in answer["data"]
         ),
@@ -225,7 +241,7 @@ def _offsets(offsets: list[Any]) -> None:
     if not offsets:
         return
     table(
-        ["Topic", "Partition#", "Source offset#", "Target offset#", "Rule"],
+        [col("Topic"), col("Partition#"), col("Source offset#"), col("Target offset#"), col("Rule", 1)],
         (
             [
                 o["topic"],

@@ -1,13 +1,20 @@
-"""How results are printed: a table for people, JSON or YAML exactly as the API answered."""
+"""How results are printed: a table for people, JSON or YAML exactly as the API answered.
+
+What of a table fits a terminal, `rules/layout.py` says. In a pipe nothing is cut off, and each row is one line. Every
+command named `list` or `candidates` has `-o wide|name`, `--columns` and `--sort`, without naming them: `ApiTyper` in
+`connection.py` adds them, and `viewed` is where they are kept while the command runs.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 import yaml
@@ -15,9 +22,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gateway.cli.rules.layout import STAYS as STAYS
+from gateway.cli.rules.layout import BadColumn, Column, Shape, View, laid_out, wrapped
+from gateway.cli.rules.layout import Sorted as Sorted
 from gateway.telemetry.printable import printable
 
-_WIDE = 240  # in a pipe nothing is cut off
+LISTS: Final = ("list", "candidates")
+_PIPE: Final = 1_000_000  # rich wants a number
+_USAGE: Final = 2
+_VIEW: ContextVar[View] = ContextVar("_VIEW", default=View())  # noqa: B039 - it is frozen
 
 
 class Output(StrEnum):
@@ -28,13 +41,54 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
+class ListOutput(StrEnum):
+    """Formats of `-o` where a list is shown."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    NAME = "name"
+    JSON = "json"
+    YAML = "yaml"
+
+
 Format = Annotated[Output, typer.Option("-o", "--output", help="table, json or yaml.")]
+VIEW_OPTIONS: Final[Mapping[str, Any]] = {
+    "output": Annotated[
+        ListOutput,
+        typer.Option("-o", "--output", help="table, wide (every column), name (one a line), json or yaml."),
+    ],
+    "columns": Annotated[
+        str, typer.Option("--columns", metavar="A,B", help="These columns, in this order; `-o wide` shows them all.")
+    ],
+    "sort": Annotated[str, typer.Option("--sort", metavar="COLUMN", help="By this column; -COLUMN: downwards.")],
+}
+VIEW_DEFAULTS: Final[Mapping[str, Any]] = {"output": ListOutput.TABLE, "columns": "", "sort": ""}
+
+
+@contextlib.contextmanager
+def viewed(output: ListOutput, columns: str, sort: str) -> Iterator[Output]:
+    """While a list is shown as these options say; gives the format that the command itself knows. Ends the command with
+    2 when they do not go together."""
+    is_table = output not in (ListOutput.JSON, ListOutput.YAML)
+    if (sort and not is_table) or (columns and output not in (ListOutput.TABLE, ListOutput.WIDE)):
+        _refuse(f"--columns and --sort are of tables: they go without -o {output}")
+    names = tuple(name for one in columns.split(",") if (name := one.strip()))
+    before = _VIEW.set(View(shape=Shape(output.value) if is_table else Shape.TABLE, columns=names, sort=sort.strip()))
+    try:
+        yield Output.TABLE if is_table else Output(output.value)
+    finally:
+        _VIEW.reset(before)
 
 
 def console(*, stderr: bool = False) -> Console:
     """A console on stdout (or stderr), wide when it is not a terminal."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, width=None if stream.isatty() else _WIDE, highlight=False)
+    return Console(file=stream, width=None if stream.isatty() else _PIPE, highlight=False)
+
+
+def terminal_width() -> int | None:
+    """Of stdout; None in a pipe."""
+    return console().width if sys.stdout.isatty() else None
 
 
 def dump(data: Any, output: Output) -> None:
@@ -56,29 +110,85 @@ def and_more(count: int) -> None:
         typer.echo(f"  and {count} more")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "") -> None:
-    """Print rows under columns; a column whose name ends in '#' is right-aligned, without the '#'."""
-    shown = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        right = column.endswith("#")
-        shown.add_column(column.removesuffix("#"), justify="right" if right else "left", no_wrap=not right)
-    for row in rows:
-        shown.add_row(*(Text(printable(str(cell))) for cell in row))
-    if shown.row_count or not empty:
-        console().print(shown)
-    else:
-        typer.echo(empty)
+def col(title: str, rank: int = STAYS, *, wide: bool = False, note: bool = False) -> Column:
+    """A column of a table. A title that ends in '#' is of numbers, without the '#'. `rank`: how soon it leaves when
+    there is no room, `STAYS` for never. `wide`, `note`: see `Column`."""
+    return Column(title.removesuffix("#"), rank, title.endswith("#"), wide, note)
+
+
+def listing(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[object]],
+    *,
+    empty: str = "",
+    label: int = 1,
+    style: Callable[[int], str] = lambda _: "",
+) -> None:
+    """Print what a command is there to list, as its options say. `style`: of a row, by its number. See `laid_out`."""
+    _print(columns, rows, _VIEW.get(), label, style, empty, "-o wide")
+
+
+def table(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[object]],
+    *,
+    empty: str = "",
+    label: int = 1,
+    style: Callable[[int], str] = lambda _: "",
+) -> None:
+    """As `listing`, beside what a command is there to list: the options of a list do not count."""
+    _print(columns, rows, View(), label, style, empty, "-o json has them")
+
+
+def _print(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[object]],
+    view: View,
+    label: int,
+    style: Callable[[int], str],
+    empty: str,
+    all_columns: str,
+) -> None:
+    width = terminal_width()
+    try:
+        layout = laid_out(columns, rows, view, width, label=label)
+    except BadColumn as exc:
+        _refuse(str(exc))
+    if not layout.body and (empty or view.shape is Shape.NAME):
+        typer.echo(empty, err=view.shape is Shape.NAME)
+        return
+    if layout.head:
+        line(layout.head, "bold")
+    for number, text in zip(layout.row_of, layout.body, strict=True):
+        line(text, style(number))
+    if layout.left_out:
+        for text in wrapped(f"columns left out: {', '.join(layout.left_out)}; {all_columns}", width):
+            line(text, "dim")
+    if layout.notes:
+        typer.echo("")
+        for text in layout.notes:
+            line(text, "")
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> None:
     """Print name and value pairs, one a line; empty values are left out."""
+    said = [(name, printable(str(value))) for name, value in pairs if value not in ("", None)]
+    widest, width = max((len(name) for name, _ in said), default=0), terminal_width()
+    if width is None:
+        for name, value in said:
+            typer.echo(f"{name:<{widest}}  {value}")
+        return
     shown = Table(box=None, show_header=False, pad_edge=False)
-    shown.add_column(style="bold", no_wrap=True)
+    shown.add_column(style="bold", no_wrap=True, min_width=widest)
     shown.add_column(overflow="fold")
-    for name, value in pairs:
-        if value not in ("", None):
-            shown.add_row(Text(name), Text(printable(str(value))))
+    for name, value in said:
+        shown.add_row(Text(name), Text(value))
     console().print(shown)
+
+
+def _refuse(message: str) -> NoReturn:
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(_USAGE)
 
 
 def since(milliseconds: int) -> str:

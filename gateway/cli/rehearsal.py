@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli.api import REFUSED, Api, Refused, fail
 from gateway.cli.mirrors.mirror_common import mirror_path
-from gateway.cli.output import Output, dump, table
+from gateway.cli.output import Output, col, dump, table
 
 _SHOWN = 20
 
@@ -40,7 +40,7 @@ def shown(answer: Any) -> None:
     typer.echo(f"{'rehearsed' if answer['reached'] else 'gave up'} {names}{pause}; nothing has changed sides")
     if answer["stalls"]:
         rows = ([one["client_id"], one["address"], one["stall_ms"]] for one in answer["stalls"][:_SHOWN])
-        table(["Client id", "Address", "Longest stall ms#"], rows)
+        table([col("Client id"), col("Address", 1), col("Longest stall ms#")], rows)
     if answer["num_clients"] > _SHOWN:
         typer.echo(f"  and {answer['num_clients'] - _SHOWN} more clients waited: --output json has the first 100")
     for gateway in answer["gateways_not_told"]:

@@ -16,7 +16,7 @@ from gateway.cli.jobs import common as job_common
 from gateway.cli.jobs.common import Conf, DryRun, LinkedSource, LinkedTarget, Master, PyFiles, cluster, job, say
 from gateway.cli.jobs.link import Link, MapFile, mirrored, read_again
 from gateway.cli.jobs.progress import ProgressView
-from gateway.cli.output import rate, table
+from gateway.cli.output import col, rate, table
 from gateway.jobs.audit.given_map import relations
 from gateway.jobs.audit.job import run_audit
 from gateway.jobs.audit.kinds import EXPLAINED
@@ -120,7 +120,16 @@ def _plan(topics: list[str], link: str, source: str, target: str, url: str) -> L
 def _show_plan(scene: Scene, options: AuditOptions) -> None:
     pieces = scene.pieces(options, 1)
     table(
-        ["Topic", "Partition#", "Source log", "Target log", "Source offsets", "Target offsets", "Pieces#", "Problem"],
+        [
+            col("Topic"),
+            col("Partition#"),
+            col("Source log", 2),
+            col("Target log", 2),
+            col("Source offsets", 1),
+            col("Target offsets", 1),
+            col("Pieces#", 3),
+            col("Problem", note=True),
+        ],
         (
             [
                 one.topic,
@@ -134,6 +143,7 @@ def _show_plan(scene: Scene, options: AuditOptions) -> None:
             ]
             for one in scene.asked
         ),
+        label=2,
     )
 
 
@@ -150,20 +160,30 @@ def _write(found: Report, report: Path | None, html: Path | None) -> None:
 
 def _show(found: Report) -> None:
     table(
-        ["Topic", "Partition#", "Result", "Source#", "Target#", "Equal#", "Different#", "Explained#"],
+        [
+            col("Topic"),
+            col("Partition#"),
+            col("Different#"),
+            col("Equal#", 1),
+            col("Source#", 2),
+            col("Target#", 2),
+            col("Explained#", 3),
+            col("Result", note=True),
+        ],
         (
             [
                 one.asked.topic,
                 one.asked.partition,
-                one.sentence,
+                one.sums.different,
+                one.sums.compared,
                 one.sums.source.records,
                 one.sums.target.records,
-                one.sums.compared,
-                one.sums.different,
                 sum(one.sums.kinds[kind] for kind in EXPLAINED),
+                one.sentence,
             ]
             for one in found.findings
         ),
+        label=2,
     )
     for line in sum_lines(found.to_dict()["totals"]):
         say(line)

@@ -16,7 +16,7 @@ from gateway.cli.jobs.common import Conf, DryRun, Master, PyFiles, job, write_re
 from gateway.cli.jobs.gateway import JobReports, new_job_id
 from gateway.cli.jobs.link import read_plan
 from gateway.cli.jobs.progress import ProgressView
-from gateway.cli.output import duration, rate, table
+from gateway.cli.output import col, duration, rate, table
 from gateway.cli.properties import read_properties
 from gateway.jobs.catch_up import TAIL_BYTES, CatchUp, CatchUpOptions, CatchUpReport
 from gateway.jobs.catch_up_ends import Progress
@@ -96,7 +96,7 @@ def _run(spark: SparkSession, plan: LinkPlan, options: CatchUpOptions, reports: 
 
 def _survey(progress: Mapping[str, Progress]) -> None:
     table(
-        ["Mirror topic", "Records to copy#", "MB, about#"],
+        [col("Mirror topic"), col("Records to copy#"), col("MB, about#")],
         ([name, one.records_total, f"{one.bytes_total / 1e6:.1f}"] for name, one in sorted(progress.items())),
     )
 

@@ -9,8 +9,8 @@ import typer
 from gateway.cli.api import REFUSED, USAGE, fail
 from gateway.cli.jobs import common as job_common
 from gateway.cli.jobs.common import Source, cluster, one_line_errors, say, write_report
+from gateway.cli.output import col, table
 from gateway.cli.output import rate as per_second
-from gateway.cli.output import table
 from gateway.jobs.inputs import topic_names
 from gateway.jobs.plan.assess import Plan, duration
 from gateway.jobs.plan.job import MEASURE_S, run_plan, to_dict
@@ -67,7 +67,15 @@ def _check(rate: float, streams: int, *, measure_writes: bool, target: str) -> N
 
 def _show(found: Plan) -> None:
     table(
-        ["Topic", "Becomes", "Partitions#", "MB#", "Records/s#", "Why", "Not carried over"],
+        [
+            col("Topic"),
+            col("Becomes"),
+            col("Partitions#", 2),
+            col("MB#", 1),
+            col("Records/s#", 1),
+            col("Why", note=True),
+            col("Not carried over", note=True),
+        ],
         (
             [
                 one.topic.name,
@@ -83,7 +91,7 @@ def _show(found: Plan) -> None:
         empty="the source has no topics",
     )
     table(
-        ["Group", "Moves", "State", "Clients", "Why"],
+        [col("Group"), col("Moves"), col("State", 1), col("Clients", 2), col("Why", note=True)],
         (
             [one.group.name, "yes" if one.moves else "no", one.group.state, ", ".join(one.group.clients), one.reason]
             for one in found.groups

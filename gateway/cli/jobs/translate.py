@@ -26,7 +26,7 @@ from gateway.cli.jobs.common import (
 )
 from gateway.cli.jobs.link import Link, MapFile, mirrored, segments_given
 from gateway.cli.jobs.progress import ProgressView
-from gateway.cli.output import table
+from gateway.cli.output import col, table
 from gateway.jobs.inputs import topic_names
 from gateway.jobs.link_plan import LinkPlan, changed_mirrors
 from gateway.jobs.translate.by_link import ByLink
@@ -249,7 +249,7 @@ def _show_checkpoint(found: dict[str, Any], report: Path | None, *, inexact: boo
 def _show(report: dict[str, Any]) -> None:
     groups = report["groups"]
     table(
-        ["Group", "Partitions#", "Exact#", "Rules", "Lag#"],
+        [col("Group"), col("Partitions#"), col("Exact#"), col("Rules", 1), col("Lag#")],
         (
             [
                 one["group"],

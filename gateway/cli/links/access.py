@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, Url, ask, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.mirrors.mirror_common import Link
-from gateway.cli.output import Format, Output, console, dump
+from gateway.cli.output import Format, Output, col, dump, table
 from gateway.telemetry.printable import printable
 
 app = ApiTyper(help="What clients may do.", no_args_is_help=True)
@@ -54,25 +52,29 @@ def _show(answer: dict[str, Any]) -> None:
     name = answer["target_principal_name"]
     if name not in ("", answer["principal_name"]):
         typer.echo(printable(f"{answer['principal_name']} is {name} on the target"))
-    shown = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("Resource", "Name", "Operation", "Source", "Target", "Gateway", "Reason"):
-        shown.add_column(column)
-    for row in answer["data"]:
-        cells = [
-            row["resource_type"],
-            _named(row),
-            row["operation"],
-            *("yes" if row[f"{where}_allowed"] else "no" for where in ("source", "target", "gateway")),
-            row["reason"],
-        ]
-        style = "red" if row["differs"] else ""
-        shown.add_row(*(Text(printable(cell), style=style) for cell in cells))
-    if answer["data"]:
-        console().print(shown)
+    rows = answer["data"]
+    if rows:
+        table(_COLUMNS, map(_cells, rows), label=3, style=lambda number: "red" if rows[number]["differs"] else "")
     for note in answer["notes"]:
         typer.echo(f"note: {note}")
     many = answer["differences"]
     typer.echo("no differences" if not many else f"{many} difference{'' if many == 1 else 's'}")
+
+
+_COLUMNS = (
+    col("Name"),
+    col("Resource"),
+    col("Operation"),
+    col("Source"),
+    col("Target"),
+    col("Gateway"),
+    col("Reason", note=True),
+)
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    allowed = ("yes" if row[f"{where}_allowed"] else "no" for where in ("source", "target", "gateway"))
+    return [_named(row), row["resource_type"], row["operation"], *allowed, row["reason"]]
 
 
 def _named(row: dict[str, Any]) -> str:

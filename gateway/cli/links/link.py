@@ -10,7 +10,7 @@ from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.links.link_update import register, show_delete_plan
-from gateway.cli.output import Format, Output, dump, facts, since, table
+from gateway.cli.output import Format, Output, col, dump, facts, listing, since, table
 from gateway.cli.properties import ConfigFile, Configs, SettingFiles, Settings, configs_given
 
 app = ApiTyper(help="Cluster links: the connection to a source cluster.", no_args_is_help=True)
@@ -57,15 +57,23 @@ def list_links(output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     if output is not Output.TABLE:
         dump(answer, output)
         return
-    table(
-        ["Link", "State", "Source", "Source cluster id", "Mirrors"],
+    listing(
+        [
+            col("Link"),
+            col("State"),
+            col("Mirrors", 1),
+            col("Source", 2),
+            col("Source cluster id", 3),
+            col("Error", note=True),
+        ],
         (
             [
                 link["link_name"],
                 link["link_state"],
+                _counts(link["mirrors"]) or "none",
                 link["client"].get("bootstrap.servers", ""),
                 link["source_cluster_id"],
-                _counts(link["mirrors"]) or "none",
+                _error(link),
             ]
             for link in answer["data"]
         ),
@@ -94,7 +102,7 @@ def describe(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) 
         ]
     )
     typer.echo("")
-    table(["Config", "Value"], sorted([*link["client"].items(), *link["configs"].items()]))
+    table([col("Config"), col("Value")], sorted([*link["client"].items(), *link["configs"].items()]))
 
 
 @app.command("delete")

@@ -9,7 +9,7 @@ import typer
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, REFUSED, Url, ask, segment
 from gateway.cli.connection import ApiTyper
-from gateway.cli.output import Format, Output, and_more, dump, line, table
+from gateway.cli.output import Format, Output, and_more, col, dump, line, listing, table
 
 app = ApiTyper(help="The schemas that a link copies from the source's registry.", no_args_is_help=True)
 
@@ -36,8 +36,15 @@ def list_schemas(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_U
     if output is not Output.TABLE:
         dump({**answer, "data": found}, output)
         return
-    table(
-        ["Subject", "Version#", "Id#", "Target version#", "Target id#", "Note"],
+    listing(
+        [
+            col("Subject"),
+            col("Version#"),
+            col("Id#"),
+            col("Target version#", 1),
+            col("Target id#", 1),
+            col("Note", 2),
+        ],
         (
             [
                 subject["subject"],
@@ -85,7 +92,7 @@ def check(
         dump(answer, output)
     else:
         table(
-            ["Topic", "Ids#", "Unknown on the target"],
+            [col("Topic"), col("Ids#"), col("Unknown on the target")],
             (
                 [
                     one["mirror_topic_name"],

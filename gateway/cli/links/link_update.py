@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
-from gateway.cli.output import Format, Output, dump, facts, since, table
+from gateway.cli.output import Format, Output, col, dump, facts, listing, since, table
 from gateway.cli.properties import ConfigFile, Configs, SettingFiles, Settings, configs_given
 
 Name = Annotated[str, typer.Argument(help="Name of the link.")]
@@ -73,8 +73,8 @@ def describe(
         dump(answer, output)
         return
     rows = [answer] if config else answer["data"]
-    table(
-        ["Config", "Value", "Read-only", "Default"],
+    listing(
+        [col("Config"), col("Value"), col("Read-only", 2), col("Default", 1)],
         ([row["name"], row["value"], _yes(row["read_only"]), _yes(row["source"] == "DEFAULT_CONFIG")] for row in rows),
     )
 
@@ -86,16 +86,23 @@ def tasks(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> 
     if output is not Output.TABLE:
         dump(answer, output)
         return
-    table(
-        ["Task", "State", "Since", "Last run", "Error code", "Error"],
+    listing(
+        [
+            col("Task"),
+            col("State"),
+            col("Error code", 1),
+            col("Last run", 2),
+            col("Since", 3),
+            col("Error", note=True),
+        ],
         (
             [
                 row["task_name"],
                 row["state"],
-                since(row["state_time_ms"]),
-                since(row["last_run_ms"] or 0),
                 "; ".join(error["error_code"] for error in row["errors"]),
-                "; ".join(error["error_message"] for error in row["errors"]),
+                since(row["last_run_ms"] or 0),
+                since(row["state_time_ms"]),
+                [error["error_message"] for error in row["errors"]],
             ]
             for row in answer["data"]
         ),
@@ -130,8 +137,8 @@ def show_delete_plan(plan: dict[str, Any], output: Output) -> None:
     else:
         facts([("Link", plan["link_name"]), ("Would be deleted", "no" if plan["refusal"] else "yes")])
         table(
-            ["Stays", "Name", "State", "Then"],
-            ([row["kind"], row["name"], row["state"], row["then"]] for row in plan["remains"]),
+            [col("Name"), col("Stays"), col("State"), col("Then", note=True)],
+            ([row["name"], row["kind"], row["state"], row["then"]] for row in plan["remains"]),
             empty="it has no mirrors and no groups",
         )
     if plan["refusal"]:

@@ -10,7 +10,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.mirrors.mirror_common import Link
-from gateway.cli.output import Format, Output, dump, table
+from gateway.cli.output import Format, Output, col, dump, table
 
 app = ApiTyper(help="A migration as one thing: discovered, written down, carried out, told.", no_args_is_help=True)
 
@@ -46,15 +46,22 @@ def discover(
 
 def _show(answer: Any) -> None:
     table(
-        ["Set", "What", "Topics", "Groups", "Transactional ids", "After"],
+        [
+            col("Set"),
+            col("What"),
+            col("Topics", 1),
+            col("Groups", 2),
+            col("After", 3),
+            col("Transactional ids", 4),
+        ],
         (
             [
                 one["name"],
                 one["kind"] if one["binds"] else "-",
                 _few(one["topics"]),
                 _few(one["groups"]),
-                _few(one["transactional_ids"]),
                 ", ".join(one["after"]),
+                _few(one["transactional_ids"]),
             ]
             for one in answer["sets"]
         ),
@@ -64,7 +71,7 @@ def _show(answer: Any) -> None:
     if binding:
         typer.echo("")
         table(
-            ["Tied", "To", "Because"],
+            [col("Tied"), col("To"), col("Because", note=True)],
             ([_node(tie["one"]), _node(tie["other"]), _because(tie)] for tie in binding[:_SHOWN]),
         )
         if len(binding) > _SHOWN:
@@ -73,7 +80,8 @@ def _show(answer: Any) -> None:
     if answer["not_known"]:
         typer.echo("")
         table(
-            ["Not known", "How to tell it"], ([one["what"], one["how_to_tell"]] for one in answer["not_known"][:_SHOWN])
+            [col("Not known"), col("How to tell it", note=True)],
+            ([one["what"], one["how_to_tell"]] for one in answer["not_known"][:_SHOWN]),
         )
 
 
@@ -83,7 +91,7 @@ def _groups(groups: list[Any]) -> None:
     if members:
         typer.echo("")
         table(
-            ["Group", "Client id", "Address", "Instance id"],
+            [col("Group"), col("Client id"), col("Address", 1), col("Instance id", 2)],
             ([name, one["client_id"], one["address"], one["instance_id"]] for name, one in members[:_SHOWN]),
         )
         if (count := sum(group["member_count"] for group in groups)) > _SHOWN:
@@ -92,7 +100,7 @@ def _groups(groups: list[Any]) -> None:
     if parts:
         typer.echo("")
         table(
-            ["Group", "Subtopology", "Reads", "Writes", "Changelogs"],
+            [col("Group"), col("Subtopology"), col("Reads", 1), col("Writes", 1), col("Changelogs", 2)],
             (
                 [name, one["name"], _few(one["reads"]), _few(one["writes"]), _few(one["changelogs"])]
                 for name, one in parts[:_SHOWN]

@@ -15,7 +15,7 @@ from gateway.cli.connection import ApiTyper
 from gateway.cli.consent import Yes, require_consent
 from gateway.cli.migrations.migration_undo import NameOrFile, is_file, undo_migration, undo_told
 from gateway.cli.mirrors.mirror_common import end
-from gateway.cli.output import Format, Output, console, dump, facts, since, table
+from gateway.cli.output import Format, Output, col, console, dump, facts, listing, since, table
 from gateway.cli.rehearsal import migration_rehearsed
 from gateway.migration.rules.file import FileError, MigrationFile, Until, plain
 from gateway.migration.rules.file import schema as file_schema
@@ -141,10 +141,10 @@ def list_migrations(output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> No
     if output is not Output.TABLE:
         dump(answer, output)
         return
-    table(
-        ["Migration", "Link", "State", "Since", "Applied by"],
+    listing(
+        [col("Migration"), col("State"), col("Link", 1), col("Since", 2), col("Applied by", 3)],
         (
-            [one["migration"], one["link_name"], one["state"], since(one["state_time_ms"]), one["applied_by"]]
+            [one["migration"], one["state"], one["link_name"], since(one["state_time_ms"]), one["applied_by"]]
             for one in answer["data"]
         ),
         empty="there are no migrations",
@@ -172,7 +172,14 @@ def status(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) ->
     )
     typer.echo("")
     table(
-        ["Application", "Stage", "Until", "Left#", "Waits for", "Undo"],
+        [
+            col("Application"),
+            col("Stage"),
+            col("Until"),
+            col("Left#"),
+            col("Waits for", note=True),
+            col("Undo", note=True),
+        ],
         (
             [
                 one["name"],
@@ -187,7 +194,7 @@ def status(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) ->
     )
     if answer["journal"]:
         typer.echo("")
-        table(["When", "What", "Application", "Names", "By", "Detail"], map(_entry, answer["journal"][-_JOURNAL:]))
+        table(_JOURNAL_COLUMNS, map(_entry, answer["journal"][-_JOURNAL:]), label=3)
 
 
 def _client_errors(answer: Any) -> str:
@@ -224,6 +231,16 @@ def _entry(entry: Any) -> list[object]:
     return [since(entry["time_ms"]), entry["what"], entry["application"], _some(entry["names"]), entry["by"], detail]
 
 
+_JOURNAL_COLUMNS = (
+    col("When"),
+    col("What"),
+    col("Application", 1),
+    col("Names", 3),
+    col("By", 2),
+    col("Detail", note=True),
+)
+
+
 def ready(
     name: Annotated[
         str, typer.Argument(metavar="[MIGRATION]", help="Its name.", autocompletion=completion.migrations)
@@ -254,17 +271,26 @@ def ready(
 def _ready(answer: Any) -> None:
     typer.echo(f"readiness {answer['score']} of 100")
     table(
-        ["Application", "Score#", "Costs#", "Weight", "Reason", "Remedy"],
+        [col("Application"), col("Score#"), col("Blocks#"), col("Findings#"), col("Finding", note=True)],
         (
-            [one["application"], one["score"], each["points"], each["weight"], each["reason"], each["remedy"]]
+            [
+                one["application"],
+                one["score"],
+                sum(each["weight"] == "BLOCKS" for each in one["findings"]),
+                len(one["findings"]),
+                [_finding(each) for each in one["findings"]],
+            ]
             for one in answer["applications"]
-            for each in one["findings"] or [_NOTHING]
         ),
         empty="there is nothing to promote",
     )
 
 
-_NOTHING = {"points": 0, "weight": "", "reason": "nothing is missing", "remedy": ""}
+def _finding(one: Any) -> str:
+    """What costs points, and what to do about it."""
+    costs = f", costs {one['points']}" if one["points"] else ""
+    remedy = f"; remedy: {one['remedy']}" if one["remedy"] else ""
+    return f"{one['weight']}{costs}: {one['reason']}{remedy}"
 
 
 def rehearse(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -30,7 +30,7 @@ from gateway.cli.mirrors.mirror_shown import (
     wanted,
     written_anew,
 )
-from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
+from gateway.cli.output import Format, Output, Sorted, col, dump, duration, facts, listing, rate, since, table
 from gateway.cli.waiting import until_copied
 
 app = ApiTyper(help="Mirror topics: copies of source topics, kept level.", no_args_is_help=True)
@@ -88,41 +88,48 @@ def list_mirrors(
     if output is not Output.TABLE:
         dump(answer, output)
         return
-    table(
-        [
-            "Mirror topic",
-            "Source topic",
-            "Status",
-            "Direction",
-            "Since",
-            "Mode",
-            "Partitions#",
-            "Lag#",
-            "Lag ms#",
-            "Throughput#",
-            "Error",
-            *([] if link else ["Link"]),
-        ],
-        (
-            [
-                mirror["mirror_topic_name"],
-                mirror["source_topic_name"],
-                mirror["mirror_status"],
-                mirror["mirror_direction"].lower(),
-                since(mirror["state_time_ms"]),
-                mirror["mode"],
-                mirror["num_partitions"],
-                _told(sum, mirror["mirror_lags"], "lag"),
-                _told(max, mirror["mirror_lags"], "lag_ms"),
-                rate(sum(lag["bytes_per_s"] for lag in mirror["mirror_lags"])),
-                mirror["promote_error"] or mirror["error_message"],
-                *([] if link else [mirror["link_name"]]),
-            ]
-            for mirror in answer["data"]
-        ),
+    listing(
+        [*_COLUMNS, *([] if link else [col("Link", 1)])],
+        ([*_cells(mirror), *([] if link else [mirror["link_name"]])] for mirror in answer["data"]),
         empty=(f"link {link} has no mirror topics" if link else "no mirror topics")
         + (f" in state {status.upper()}" if status else ""),
     )
+
+
+_COLUMNS: Final = (
+    col("Mirror topic"),
+    col("Status"),
+    col("Lag#"),
+    col("Lag ms#", 2),
+    col("Direction", 3),
+    col("Throughput#", 4),
+    col("Partitions#", 5),
+    col("Mode", 6),
+    col("Since", 7),
+    col("Source topic", 8),
+    col("Error", note=True),
+    col("Remedy", note=True),
+)
+
+
+def _cells(mirror: Any) -> list[Any]:
+    name, source = mirror["mirror_topic_name"], mirror["source_topic_name"]
+    throughput = sum(lag["bytes_per_s"] for lag in mirror["mirror_lags"])
+    repair = f"lockgate mirror repair {name} --link {mirror['link_name']}"
+    return [
+        name,
+        mirror["mirror_status"],
+        _told(sum, mirror["mirror_lags"], "lag"),
+        _told(max, mirror["mirror_lags"], "lag_ms"),
+        mirror["mirror_direction"].lower(),
+        Sorted(rate(throughput), throughput),
+        mirror["num_partitions"],
+        mirror["mode"],
+        since(mirror["state_time_ms"]),
+        "" if source == name else source,
+        mirror["promote_error"] or mirror["error_message"],
+        f"{repair} says what can be done" if mirror["mirror_status"] == "FAILED" else "",
+    ]
 
 
 @app.command("describe")
@@ -268,12 +275,21 @@ def _catch_up(job: Any) -> str:
 
 def _partitions(mirror: Any) -> None:
     table(
-        ["Partition#", "Phase", "Source end#", "Mirrored to#", "Lag#", "Lag ms#", "Throughput#", "Error"],
+        [
+            col("Partition#"),
+            col("Phase"),
+            col("Lag#"),
+            col("Lag ms#", 1),
+            col("Source end#", 2),
+            col("Mirrored to#", 2),
+            col("Throughput#", 3),
+            col("Error", note=True),
+        ],
         (
             [
                 lag["partition"],
                 lag["phase"],
-                *(_shown(lag[name]) for name in ("source_end", "mirrored_to", "lag", "lag_ms")),
+                *(_shown(lag[name]) for name in ("lag", "lag_ms", "source_end", "mirrored_to")),
                 rate(lag["bytes_per_s"]),
                 lag["last_error"],
             ]
@@ -301,7 +317,7 @@ def _clients_not_migrated(clients_not_migrated: Any, after_cutover: Any) -> None
     elif clients_not_migrated["readers"]:
         typer.echo("Consumers not moved:")
         table(
-            ["Group", "Client id", "Host"],
+            [col("Group"), col("Client id"), col("Host")],
             ([reader["group"], reader["client_id"], reader["host"]] for reader in clients_not_migrated["readers"]),
         )
     elif not bypassed and not after_cutover:

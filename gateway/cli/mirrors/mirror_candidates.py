@@ -9,7 +9,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.mirrors.mirror_common import Link
-from gateway.cli.output import Format, Output, dump, since, table
+from gateway.cli.output import Format, Output, col, dump, listing, since
 
 
 def register(app: ApiTyper) -> None:
@@ -33,11 +33,16 @@ def candidates(
     state = f"Auto-create: {task['state']}"
     if task["state_time_ms"]:
         state += f" since {since(task['state_time_ms'])}"
-    typer.echo(state + (f": {task['last_error']}" if task["state"] == "IN_ERROR" else ""))
-    table(
-        ["Source topic", "Mirror topic", "Reason", "Detail"],
+    typer.echo(state + (f": {task['last_error']}" if task["state"] == "IN_ERROR" else ""), err=True)
+    listing(
+        [col("Source topic"), col("Reason"), col("Mirror topic", 1), col("Detail", note=True)],
         (
-            [one["source_topic_name"], one["mirror_topic_name"], one["reason"], one["reason_detail"]]
+            [
+                one["source_topic_name"],
+                one["reason"],
+                one["mirror_topic_name"],
+                one["reason_detail"],
+            ]
             for one in answer["data"]
         ),
         empty=f"link {link} mirrors every topic of its source that it can see"

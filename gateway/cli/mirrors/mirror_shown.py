@@ -9,7 +9,7 @@ import typer
 
 from gateway.cli.api import REFUSED, USAGE, Api, Refused, fail
 from gateway.cli.mirrors.mirror_common import mirror_path
-from gateway.cli.output import Output, dump, duration, since, table
+from gateway.cli.output import Output, col, dump, duration, listing, since
 
 
 def wanted(source_topic: str, config: list[str], replication_factor: int | None, start: str) -> dict[str, Any]:
@@ -146,8 +146,8 @@ def transition_errors(errors: list[Any] | None) -> None:
 
 def error_table(errors: list[Any]) -> None:
     """One line per error."""
-    table(
-        ["Mirror State Transition Error Code", "Mirror State Transition Error Message"],
+    listing(
+        [col("Mirror State Transition Error Code"), col("Mirror State Transition Error Message", note=True)],
         ([error["error_code"], error["error_message"]] for error in errors),
         empty="no transition errors",
     )

@@ -12,7 +12,7 @@ import structlog
 from typer.testing import CliRunner
 
 from gateway.cli.main import app
-from gateway.cli.output import facts, table
+from gateway.cli.output import col, facts, table
 from gateway.telemetry.logs import configure
 
 NAME = "orders\x1b[2J\x1b]0;owned\x07\r\n2026-11-22 [info] all is well\u202e"
@@ -39,11 +39,11 @@ def test_a_log_line_is_one_line_without_escapes(name: str, monkeypatch: pytest.M
 
 
 def test_a_table_prints_no_escape(capsys: pytest.CaptureFixture[str]) -> None:
-    table(["Group"], [[NAME]])
+    table([col("Group"), col("Remark", note=True)], [[NAME, NAME]])
     facts([("Group", NAME)])
     printed = capsys.readouterr().out
     assert all(line.isprintable() for line in printed.split("\n"))
-    assert printed.count("\\x1b[2J") == 2
+    assert printed.count("\\x1b[2J") == 4
 
 
 @pytest.mark.parametrize("name", ["sasl.password", "sasl.jaas.config", "ssl.key.password"])

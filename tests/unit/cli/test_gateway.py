@@ -47,9 +47,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 def test_list_names_the_leader_and_who_is_lost(run, asked):
     rows = [row.rstrip() for row in run("gateway", "list").stdout.splitlines()]
-    assert rows[1].split()[:4] == ["one", "node", "up", "3"]
-    assert rows[1].endswith("leads")
-    assert rows[2].endswith("promotes wait until it is back, or its lease is over in 9 min 0 s")
+    assert rows[1].split()[:5] == ["one", "up", "node", "leads", "3"]
+    assert rows[4].endswith("promotes wait until it is back, or its lease is over in 9 min 0 s")
     assert json.loads(run("gateway", "list", "-o", "json").stdout)["data"] == [UP, LOST]
 
 

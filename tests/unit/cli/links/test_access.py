@@ -30,7 +30,7 @@ def test_a_plan_is_a_diff(linked, run):
 def test_what_is_the_same_everywhere(linked, run):
     linked.plane.source.acls_there = linked.plane.target.acls_there = {READ}
     lines = run("access", "check", "--link", "l", "--principal", "User:alice").stdout.splitlines()
-    assert lines[1].split() == ["TOPIC", "orders", "READ", "yes", "yes", "yes"]
+    assert lines[1].split() == ["orders", "TOPIC", "READ", "yes", "yes", "yes"]
     assert lines[-1] == "no differences"
 
 

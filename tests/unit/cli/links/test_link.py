@@ -14,8 +14,8 @@ def test_create_list_describe_delete(server, run):
     assert created.stdout == "created link l to source cluster S\n"
 
     listed = run("link", "list").stdout
-    assert listed.splitlines()[0].split() == ["Link", "State", "Source", "Source", "cluster", "id", "Mirrors"]
-    assert listed.splitlines()[1].split() == ["l", "ACTIVE", SOURCE, "S", "none"]
+    assert listed.splitlines()[0].split() == ["Link", "State", "Mirrors", "Source", "Source", "cluster", "id"]
+    assert listed.splitlines()[1].split() == ["l", "ACTIVE", "none", SOURCE, "S"]
     described = run("link", "describe", "l").stdout
     assert "client.id" in described
     assert "a=b" in described

@@ -41,7 +41,7 @@ def test_a_dry_run_is_a_diff_and_changes_nothing(linked, run, file):
 def test_apply_status_pause_abort_delete(linked, run, file):
     said = run("migration", "apply", str(file)).stdout
     assert "applied m (RUNNING)" in said
-    assert run("migration", "list").stdout.splitlines()[1].split()[:2] == ["m", "l"]
+    assert run("migration", "list").stdout.splitlines()[1].split()[:3] == ["m", "RUNNING", "l"]
     shown = run("migration", "status", "m").stdout
     assert "APPLIED" in shown
     assert json.loads(run("migration", "status", "m", "-o", "json").stdout)["file"] == FILE

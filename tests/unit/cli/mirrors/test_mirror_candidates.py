@@ -8,15 +8,17 @@ import json
 def test_a_line_for_each_with_its_reason(linked, run):
     linked.plane.source.add("__x", 1)
 
-    lines = run("mirror", "candidates", "--link", "l").stdout.splitlines()
+    shown = run("mirror", "candidates", "--link", "l")
+    lines = shown.stdout.splitlines()
 
-    assert lines[0].startswith("Auto-create: NOT_CONFIGURED")  # since when: once its task has looked
-    assert lines[1].split() == ["Source", "topic", "Mirror", "topic", "Reason", "Detail"]
-    assert [line.split()[:3] for line in lines[2:]] == [
-        ["__x", "__x", "INTERNAL"],
-        ["clicks", "clicks", "AUTO_CREATE_OFF"],
-        ["orders", "orders", "AUTO_CREATE_OFF"],
+    assert shown.stderr.startswith("Auto-create: NOT_CONFIGURED")  # since when: once its task has looked
+    assert lines[0].split() == ["Source", "topic", "Reason", "Mirror", "topic"]
+    assert [line.split() for line in lines[1:4]] == [
+        ["__x", "INTERNAL", "__x"],
+        ["clicks", "AUTO_CREATE_OFF", "clicks"],
+        ["orders", "AUTO_CREATE_OFF", "orders"],
     ]
+    assert [line.partition(": ")[0] for line in lines[5:]] == ["__x", "clicks", "orders"]
 
 
 def test_those_with_one_reason(linked, run):
