@@ -8,7 +8,7 @@ would help; the rest is used all the same.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -16,11 +16,12 @@ from gateway.kafka import groups as kafka_groups
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import committed_offsets
 from gateway.kafka.connection.errors import NetError, PartitionErrors, UnsupportedVersion
-from gateway.kafka.producers import active_producers
-from gateway.kafka.rules.names import is_internal
+from gateway.kafka.rules.names import is_internal, some_of
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.kafka.transactions import Transaction, all_transactions
-from gateway.migration.log_tail import offset_owners, transactions_logged
+from gateway.kafka.view import ClusterView
+from gateway.migration.log_tail import RECORDS, Tail, offset_owners, transactions_logged
+from gateway.migration.producer_reader import read_producers
 from gateway.migration.rules.internal_records import CONSUMER_OFFSETS, TRANSACTION_STATE, connect_assignment
 from gateway.migration.rules.snapshot import (
     GroupSeen,
@@ -38,7 +39,6 @@ from protocol.streams_protocol import read_by
 
 GROUPS: Final = 5_000
 IDS: Final = 20_000
-PARTITIONS_AT_ONCE: Final = 2_000
 _PARALLEL: Final = 8
 _GROUP_S: Final = 5.0
 _STEP_S: Final = 20.0
@@ -85,15 +85,17 @@ async def read_source(cluster: Cluster, mirrored: Collection[str], now_ms: Calla
     if len(transactions) > IDS or len(listed) > GROUPS:
         asked.not_known.append(NotKnown(f"what is beyond {GROUPS} groups and {IDS} transactional ids", "ask in parts"))
     transactions, listed = transactions[:IDS], listed[:GROUPS]
-    producers = await _producers(cluster, partitions, asked)
-    ids = await _transactional_ids(cluster, transactions, producers, partitions, asked)
+    asked.not_known += _without_coordinator(view)
+    producers = await read_producers(cluster, partitions, _STEP_S)
+    asked.not_known += producers.not_known()
+    ids = await _transactional_ids(cluster, transactions, producers.found, partitions, asked)
     return SourceSnapshot(
         cluster_id=view.cluster_id,
         at_ms=at_ms,
         topics=tuple(
             TopicSeen(
                 name=name,
-                producer_ids=_of_topic(producers, name, partitions[name]),
+                producer_ids=producers.of_topic(name, partitions[name]),
                 internal=topic.internal,
                 mirrored=name in mirrored,
             )
@@ -107,41 +109,18 @@ async def read_source(cluster: Cluster, mirrored: Collection[str], now_ms: Calla
 
 
 _DESCRIBE_IDS: Final = "let the link's principal DESCRIBE transactional ids (Kafka 3.0 and later)"
-_READ_PRODUCERS: Final = "let the link's principal READ the topics (Kafka 2.8 and later)"
+_ONCE_LED: Final = "discover again when each of its partitions has a leader"
 
 
-async def _producers(
-    cluster: Cluster, partitions: Mapping[str, int], asked: _Asked
-) -> Mapping[TopicPartition, frozenset[int]]:
-    """Who is known to the leader of each partition; those that are missing were not told."""
-    wanted = [
-        (name, index)
-        for name, count in partitions.items()
-        if not is_internal(name) or name == CONSUMER_OFFSETS
-        for index in range(count)
-    ]
-    found: dict[TopicPartition, frozenset[int]] = {}
-    refused: set[str] = set()
-    for at in range(0, len(wanted), PARTITIONS_AT_ONCE):
-        some = wanted[at : at + PARTITIONS_AT_ONCE]
-        try:
-            found |= await active_producers(cluster, some, timeout_s=_STEP_S)
-        except PartitionErrors as exc:
-            found |= exc.partial
-            refused |= {topic for topic, _ in exc.errors}
-        except _TROUBLE as exc:
-            asked.not_known.append(NotKnown(f"which producers write: {str(exc) or 'no answer'}", _READ_PRODUCERS))
-            break
-    if CONSUMER_OFFSETS in refused:
-        asked.not_known.append(
-            NotKnown("which transactions commit offsets", f"let the link's principal READ {CONSUMER_OFFSETS}")
-        )
-    return found
-
-
-def _of_topic(producers: Mapping[TopicPartition, frozenset[int]], name: str, count: int) -> frozenset[int] | None:
-    told = [producers[name, index] for index in range(count) if (name, index) in producers]
-    return frozenset[int]().union(*told) if told else None
+def _without_coordinator(view: ClusterView) -> Iterator[NotKnown]:
+    """A group or a transactional id is listed by its coordinator alone: the leader of a partition of these."""
+    for name, what in ((CONSUMER_OFFSETS, "groups"), (TRANSACTION_STATE, "transactional ids")):
+        known = view.topics.get(name)
+        partitions = {} if known is None else known.partitions
+        without = [index for index, one in sorted(partitions.items()) if one.leader < 0]
+        if without:
+            numbers = some_of(map(str, without))
+            yield NotKnown(f"{what} whose coordinator is gone: {name} has no leader of partition {numbers}", _ONCE_LED)
 
 
 async def _transactional_ids(
@@ -152,38 +131,52 @@ async def _transactional_ids(
     asked: _Asked,
 ) -> tuple[TransactionalIdSeen, ...]:
     """With all that the brokers' own topics tell of them, where they may be read."""
-    logged = await asked.unless_refused(
+    logged, tail = await asked.unless_refused(
         transactions_logged(cluster, partitions.get(TRANSACTION_STATE, 0), _LOG_S),
-        {},
+        ({}, Tail()),
         f"what former transactions wrote ({TRANSACTION_STATE})",
         f"let the link's principal READ {TRANSACTION_STATE}",
     )
+    asked.not_known += _not_read("what former transactions wrote", TRANSACTION_STATE, tail)
     found = {one.transactional_id: _seen(one) for one in transactions}
-    for name, entries in logged.items():
+    for name, wrote in logged.items():
         one = found.setdefault(name, TransactionalIdSeen(name=name))
-        topics = {topic for entry in entries for topic in entry.partitions if not is_internal(topic)}
-        offsets = {index for entry in entries for index in entry.partitions.get(CONSUMER_OFFSETS, ())}
         found[name] = replace(
             one,
-            producer_ids=one.producer_ids | {entry.producer_id for entry in entries if entry.producer_id >= 0},
-            logged=frozenset(topics),
-            offset_partitions=one.offset_partitions | offsets,
+            producer_ids=one.producer_ids | {producer for producer in wrote.producer_ids if producer >= 0},
+            logged=frozenset(topic for topic in wrote.partitions if not is_internal(topic)),
+            offset_partitions=one.offset_partitions | wrote.partitions.get(CONSUMER_OFFSETS, set()),
         )
     by_producer = {producer: name for name, one in found.items() for producer in one.producer_ids}
     for (topic, index), ids in producers.items():
         for name in {by_producer[each] for each in ids if each in by_producer} if topic == CONSUMER_OFFSETS else ():
             found[name] = replace(found[name], offset_partitions=found[name].offset_partitions | {index})
     wanted = sorted({index for one in found.values() for index in one.offset_partitions})
-    owners = await asked.unless_refused(
+    owners, tail = await asked.unless_refused(
         offset_owners(cluster, wanted, by_producer.keys(), _LOG_S),
-        {},
+        ({}, Tail()),
         f"whose offsets transactions commit ({CONSUMER_OFFSETS})",
         f"let the link's principal READ {CONSUMER_OFFSETS}",
     )
+    asked.not_known += _not_read("whose offsets transactions commit", CONSUMER_OFFSETS, tail)
     for producer, keys in owners.items():
         one = found[by_producer[producer]]
         found[one.name] = replace(one, groups=one.groups | {key.group for key in keys})
     return tuple(found[name] for name in sorted(found))
+
+
+def _not_read(what: str, topic: str, tail: Tail) -> Iterator[NotKnown]:
+    """Partitions of a log that were not read, or whose front was left out."""
+    if tail.unread:
+        some = some_of(map(str, tail.unread))
+        why = tail.why or f"{_LOG_S:.0f} s were over"
+        yield NotKnown(f"{what}: partition {some} of {topic} was not read to its end ({why})", "discover again")
+    if tail.older:
+        some = some_of(map(str, tail.older))
+        yield NotKnown(
+            f"{what} before the last {RECORDS:,} offsets of partition {some} of {topic}",
+            "discover again while the applications run, and at other hours",
+        )
 
 
 def _seen(one: Transaction) -> TransactionalIdSeen:

@@ -15,6 +15,7 @@ _NAMED: Final = 5
 def left_open(snapshot: SourceSnapshot, found: Sequence[Tie]) -> Iterator[NotKnown]:
     """Of a snapshot and its ties."""
     yield from _writers(snapshot)
+    yield from _hidden(snapshot)
     yield from _readers(snapshot)
     yield from _connect(snapshot, found)
     yield from _streams(snapshot)
@@ -42,6 +43,18 @@ def _writers(snapshot: SourceSnapshot) -> Iterator[NotKnown]:
         yield NotKnown(
             f"who writes {_some(untold)}: the source does not describe producers to this link",
             "let the link's principal READ the topics, on brokers of 2.8 or later",
+        )
+
+
+def _hidden(snapshot: SourceSnapshot) -> Iterator[NotKnown]:
+    """A tie with a topic that the source did not name is in no set, and may bind all the same."""
+    written = {name for one in snapshot.transactional_ids for name in one.open | one.logged}
+    read = {name for one in snapshot.groups if one.type != "share" for name in one.topics}
+    hidden = [name for name in (written | read) - {one.name for one in snapshot.topics} if not is_internal(name)]
+    if hidden:
+        yield NotKnown(
+            f"what ties {_some(hidden)} to others: transactions or groups have it, and the source did not name it",
+            "let the link's principal DESCRIBE these topics, and discover again: they may be new, too, or deleted",
         )
 
 

@@ -185,7 +185,7 @@ def _groups_by_partition(snapshot: SourceSnapshot) -> dict[int, list[str]]:
     count = snapshot.offset_partition_count
     found: dict[int, list[str]] = {}
     for one in snapshot.groups if count else ():
-        if one.committed or one.read:
+        if one.committed or one.read or one.unknown:  # of one that was not described nobody can say that it has none
             found.setdefault(offsets_partition(one.name, count), []).append(one.name)
     return found
 

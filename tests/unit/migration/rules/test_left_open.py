@@ -66,3 +66,17 @@ def test_the_topics_of_a_connect_cluster_are_known_once_a_tie_tells_them() -> No
 def test_many_are_counted() -> None:
     (one,) = said(topics=tuple(TopicSeen(name=f"t{n}") for n in range(7)))
     assert one.startswith("whether anybody writes t0, t1, t2, t3, t4 and 2 more:")
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"transactional_ids": (TransactionalIdSeen(name="tx", logged=frozenset({"hidden", "t"})),)},
+        {"transactional_ids": (TransactionalIdSeen(name="tx", open=frozenset({"hidden"})),)},
+        {"groups": (GroupSeen(name="g", committed=frozenset({"hidden", "__consumer_offsets"})),)},
+    ],
+)
+def test_a_tie_with_a_topic_that_the_source_does_not_name(seen: dict[str, object]) -> None:
+    """It may bind what is shown, and is in no set."""
+    (one,) = said(topics=(TopicSeen(name="t", internal=True, producer_ids=frozenset({7})),), **seen)[-1:]
+    assert one == "what ties hidden to others: transactions or groups have it, and the source did not name it"

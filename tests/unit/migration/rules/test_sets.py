@@ -111,6 +111,17 @@ def test_only_one_group_in_the_partition_of_a_commit_is_likely_and_several_are_n
     assert any("g, x" in each.what and "__consumer_offsets" in each.how_to_tell for each in open_end.not_known)
 
 
+def test_a_group_that_was_not_described_may_be_the_one_whose_offsets_are_committed() -> None:
+    """Else the group that was, which has nothing to do with it, would be bound in its place."""
+    partition = offsets_partition("g", 50)
+    late = next(f"x{n}" for n in range(10_000) if offsets_partition(f"x{n}", 50) == partition)
+    one = [transactional("t", writes=["out"], offset_partitions=frozenset({partition}))]
+    undescribed = GroupSeen(name=late, unknown="no answer in time")
+    discovered = found("in", "out", groups=[reads("g", "in"), undescribed], ids=one)
+    assert members(of(discovered, "t")) == ("out", "t")
+    assert any(f"which one is not told (there: g, {late})" in each.what for each in discovered.not_known)
+
+
 def test_who_is_known_to_commit_is_not_guessed_again() -> None:
     partition = frozenset({offsets_partition("g", 50)})
     ids = [transactional("t", writes=["out"], commits=["g"], offset_partitions=partition)]
