@@ -12,7 +12,7 @@ from struct import error as StructError
 
 from protocol.apis import FLEXIBLE_FROM, ApiKey, is_flexible
 from protocol.errors import MalformedFrame
-from protocol.wire import INT16, INT32, Buffer, parser, read_uvarint, skip_tags, string_reader
+from protocol.wire import INT16, INT32, Buffer, array_reader, parser, read_uvarint, skip_tags, string_reader
 
 _FLEXIBLE = FLEXIBLE_FROM[ApiKey.PRODUCE]
 _FLEXIBLE_PLAIN = Struct(">BBhiBB").unpack_from
@@ -36,6 +36,16 @@ def first_string(body: Buffer, flexible: bool) -> str | None:
         MalformedFrame: no such string.
     """
     return string_reader(flexible)(body, 0)[0]
+
+
+@parser
+def first_array_size(body: Buffer, flexible: bool) -> int:
+    """How many elements the array has that a body begins with; -1 when it is null.
+
+    Raises:
+        MalformedFrame: no such array, or more elements than bytes are left.
+    """
+    return array_reader(flexible)(body, 0)[0]
 
 
 @parser

@@ -17,7 +17,7 @@ import structlog
 from gateway.kafka.cluster import Cluster
 from gateway.proxy.handlers.partly_refused import answer_refused, serve_rest
 from gateway.proxy.handlers.source_questions import SourceQuestions
-from gateway.proxy.rules.refusals import Refusal, bounded, refused, taken
+from gateway.proxy.rules.refusals import MOST_IN_PART, Refusal, refused, taken
 from gateway.proxy.session.stats import ProxyStats
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode
@@ -55,8 +55,7 @@ class CreateTopicsHandler:
         return bool(self._sources)
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = exchange.request()
-        bounded(request.topics)
+        request = exchange.request(MOST_IN_PART)
         session.stall()
         request.validate_only = True
         key, version = exchange.api_key, exchange.api_version

@@ -10,9 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from gateway.proxy.session.listener import Listener
+from protocol.apis import is_flexible
 from protocol.codec import decode_request
+from protocol.errors import MalformedFrame
 from protocol.framing import framed
 from protocol.header import frame_response
+from protocol.peek import first_array_size
 from protocol.wire import Buffer
 
 Transform = Callable[[memoryview], "Buffer | None"]
@@ -86,12 +89,19 @@ class Exchange:
         """The request's body: what follows its header."""
         return self.frame[self.body_offset :]
 
-    def request(self) -> Any:
+    def request(self, most: int | None = None) -> Any:
         """The request, decoded.
+
+        Args:
+            most: entries of the array that it begins with. They are counted before any is decoded.
 
         Raises:
             MalformedFrame: it is none, it is too large, or it has more array elements than the gateway's limit.
         """
+        if most is not None:
+            count = first_array_size(self.body, is_flexible(self.api_key, self.api_version))
+            if count > most:
+                raise MalformedFrame(f"{count} entries of a request of API key {self.api_key}: at most {most}")
         limit = self.session.max_elements
         return decode_request(self.api_key, self.api_version, self.body, max_elements=limit)
 

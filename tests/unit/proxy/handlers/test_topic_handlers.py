@@ -218,6 +218,16 @@ async def test_a_thousand_names_are_created_in_a_request(talk: Conversation) -> 
     assert talk.source_topics.asked == []
 
 
+@pytest.mark.parametrize("version", [2, 4, 5, 7])
+async def test_more_names_are_not_decoded_to_be_refused(
+    talk: Conversation, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten thousand took 0.1 s of the event loop, and a stranger asks again."""
+    monkeypatch.setattr("gateway.proxy.session.exchange.decode_request", None)
+    talk.says(create(version, *(f"t{number}" for number in range(1_001))))
+    assert talk.context.stats.closed == {"bad request": 1}
+
+
 async def test_of_more_names_that_nobody_has_none_is_created(talk: Conversation) -> None:
     names = [f"t{number}" for number in range(1_001)]
     talk.says(metadata(9, *names))
