@@ -2,8 +2,9 @@
 
 A handshake costs the event loop half a millisecond of CPU to four, by the certificate's key, and a stranger nearly
 nothing. So one address may begin so many a second, and all of them together no more than take `SHARE` of a core, by
-what one was measured to cost. A handshake begins when the client has sent something, so silence costs no more than a
-connection.
+what one was measured to cost and what is done around it (`AROUND_S`). A handshake begins when the client has sent
+something, so silence costs no more than a connection, and in a slice of a turn (`loop_shares.py`), so that a burst of
+them is many turns.
 
 `UNDER_WAY` may be under way at a time. For one more the oldest is closed: a handshake is over within two round trips,
 so the oldest of so many is hardly ever a client's. Having newcomers wait was the other way: then as many strangers who
@@ -22,6 +23,8 @@ from gateway.proxy.rules.rates import Rates
 SHARE: Final = 0.25
 """Of a core's time, for the handshakes of a process."""
 UNDER_WAY: Final = 512
+AROUND_S: Final = 0.0005
+"""The transport, the session, and their end (measured: as much as the handshake with a P-256 key)."""
 _ALL: Final = ""
 _LEAST_S: Final = SHARE / UNDER_WAY
 """What a handshake is taken to cost, at least: so at the highest rate each has a second before it is the oldest."""
@@ -35,12 +38,13 @@ class Handshake(Protocol):
 
 
 class Handshakes:
-    """Of one process."""
+    """Of one process. `cost_s`: of one, with all around it."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         self._of_address = Rates(limits.handshakes_per_second, clock)
         self._of_all = Rates(SHARE / _LEAST_S, clock)
         self._under_way: dict[Handshake, None] = {}
+        self.cost_s = _LEAST_S
 
     @property
     def under_way(self) -> int:
@@ -54,7 +58,8 @@ class Handshakes:
 
     def cost(self, seconds: float) -> None:
         """What one takes of the CPU, at the listener where it takes most."""
-        self._of_all.rate = min(self._of_all.rate, SHARE / max(seconds, _LEAST_S))
+        self.cost_s = max(self.cost_s, seconds + AROUND_S)
+        self._of_all.rate = SHARE / self.cost_s
 
     def refusal(self, host: str) -> str:
         """By which limit none is begun with a client there; '': it may be."""

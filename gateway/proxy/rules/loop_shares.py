@@ -155,6 +155,14 @@ class LoopShares:
             share.in_ring = True
             self._ring.append(share)
 
+    def pace(self, share: ClientShare, seconds: float, go_on: GoOn) -> None:
+        """Have `go_on` called, now or in the client's next slice. What it begins is going to take so long."""
+        if self.is_over(share, 0.0):
+            self.wait(share, lambda: self.pace(share, seconds, go_on))
+        else:
+            self.spend(share, seconds)
+            go_on()
+
     def rest(self, share: ClientShare, go_on: GoOn) -> None:
         """Until the client has paid back what its metered requests took."""
         share._rests.append(go_on)

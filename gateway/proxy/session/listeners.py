@@ -32,6 +32,8 @@ from gateway.transport.sockets import peer_host
 
 _log = structlog.get_logger("lockgate.proxy")
 CONNECT_TIMEOUT_S = 10.0
+CONNECT_S = 0.0003
+"""What a connection to a broker takes of the event loop: a thousand clients that begin at once are many turns."""
 KNOWN_LOST_S = 1.0  # while others are served without their broker already
 LOOK_S = 1.0
 BACKLOG = 1024
@@ -222,7 +224,13 @@ class Listeners:
     # -- from a session to its broker ----------------------------------------------------------------------
 
     def _connect(self, session: ProxySession) -> None:
-        self._sessions.spawn(self._sessions.loop.create_task(self._connect_session(session)))
+        sessions = self._sessions
+
+        def begin() -> None:
+            if not session.closed:
+                sessions.spawn(sessions.loop.create_task(self._connect_session(session)))
+
+        sessions.shares.pace(session.share, CONNECT_S, begin)
 
     async def _connect_session(self, session: ProxySession) -> None:
         try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from gateway.proxy.rules.admission import address_of
 from gateway.proxy.session.sides import ClientSide
 from gateway.transport.sockets import readable
 
@@ -63,11 +64,23 @@ class Securing:
                 admission.count(limit)
                 self._refuse(sock, host, limit)
                 return
+            await self._slice(host)
             await self._shake_hands(side, sock, host, tls())
         finally:
             if not side.is_connected:
                 sock.close()
                 admission.left(host)
+
+    async def _slice(self, host: str) -> None:
+        """Until there is time in a turn of the event loop for one more."""
+        shares, begins = self._sessions.shares, self._sessions.loop.create_future()
+
+        def begin() -> None:
+            if not begins.done():
+                begins.set_result(None)
+
+        shares.pace(shares.of(("", address_of(host))), self._sessions.handshakes.cost_s, begin)
+        await begins
 
     async def _speaks(self, sock: socket.socket) -> bool:
         """False: the client has gone, or was silent for the time of a login."""

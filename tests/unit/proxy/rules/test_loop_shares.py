@@ -155,3 +155,20 @@ def test_connections_of_a_client_share_and_others_do_not() -> None:
 def test_what_clients_send_at_any_rate_is_not_metered() -> None:
     assert {ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.OFFSET_FETCH} <= METERED
     assert not METERED & {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT, ApiKey.END_TXN}
+
+
+def test_what_many_clients_begin_at_once_is_many_turns() -> None:
+    lab = Lab()
+    begun: list[int] = []
+    for number in range(1_000):
+        address = f"10.0.{number >> 6}.1"
+        lab.shares.pace(lab.shares.of(("", address)), 0.0003, lambda number=number: begun.append(number))  # type: ignore[misc]
+    assert len(begun) <= TURN_S / 0.0003 + 1
+    turns = 0
+    while lab.soon:
+        before = len(begun)
+        lab.turn()
+        assert len(begun) - before <= TURN_S / 0.0003 + 1
+        turns += 1
+    assert sorted(begun) == list(range(1_000))
+    assert turns <= 80
