@@ -42,6 +42,9 @@ from gateway.kafka.topic_partition import TopicPartition
 IDS: Final = "@ids"
 _log = logging.getLogger(__name__)
 
+_Ends = tuple[Offsets, dict[str, str]]
+"""Log ends, and the ids of the topics that they are of."""
+
 Read = Callable[[SourceOptions, StructType, InputPartition], Iterator[pa.RecordBatch]]
 
 
@@ -64,7 +67,7 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._read = read
         self._loop: Loop | None = None
         self._cluster: Cluster | None = None
-        self._target: Offsets | None = None
+        self._target: _Ends | None = None
         self._triggered_at: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,7 +88,7 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the next micro-batch ends: at the readable ends, or earlier by the limit.
 
         Raises:
-            ValueError: records that were to be read are gone, or a topic was created anew, and failOnDataLoss.
+            ValueError: records that were to be read are gone, or a topic is, or was created anew, and failOnDataLoss.
         """
         loop, cluster = self._connected()
         ends = loop.run(self._next_end(cluster, start, limit))
@@ -108,6 +111,7 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         loop, cluster = self._connected()
         ends = from_json(end)
         starts = loop.run(self._still_there(cluster, start, ends))
+        ends = {key: at for key, at in ends.items() if key in starts}  # of a topic that is not there nothing is read
         gone = recreated(ids_in(end), topic_ids(cluster, self._options), fail=self._options.fail_on_data_loss)
         ends = {key: at for key, at in ends.items() if key[0] not in gone}  # they were offsets of the topic before
         return make_ranges(starts, ends, self._options.min_partitions, self._options.max_records_per_partition)
@@ -128,26 +132,33 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._cluster = self._loop.connect(self._options.properties)
         return self._loop, self._cluster
 
-    async def _ends(self, cluster: Cluster) -> Offsets:
-        return await latest_offsets(cluster, self._options, await find_partitions(cluster, self._options))
+    async def _ends(self, cluster: Cluster) -> _Ends:
+        partitions = await find_partitions(cluster, self._options)
+        ids = topic_ids(cluster, self._options)
+        return await latest_offsets(cluster, self._options, partitions), ids
 
     async def _next_end(self, cluster: Cluster, start: dict[str, Any], limit: ReadLimit) -> Offsets:
-        ends = await self._ends(cluster) if self._target is None else self._target
+        ends, ids = await self._ends(cluster) if self._target is None else self._target
         starts = await self._still_there(cluster, start, ends)
-        ends = {key: max(end, starts[key]) for key, end in ends.items()}
+        away = self._away(cluster, from_json(start))
+        anew = recreated(ids, topic_ids(cluster, self._options), fail=self._options.fail_on_data_loss)
+        if anew:  # since the ends were asked for
+            now = await latest_offsets(cluster, self._options, [key for key in starts if key[0] in anew])
+            ends = {**ends, **now}
+        ends = {key: max(ends[key], at) for key, at in starts.items()}
         if self._waits(sum(end - starts[key] for key, end in ends.items())):
             return from_json(start)
         if isinstance(limit, ReadMaxRows):
-            return {**starts, **limited(starts, ends, dict.fromkeys(ends, 1.0), limit.max_rows)}
+            return {**away, **starts, **limited(starts, ends, dict.fromkeys(ends, 1.0), limit.max_rows)}
         if not isinstance(limit, ReadMaxBytes):
-            return {**starts, **ends}
+            return {**away, **starts, **ends}
         sizes = await bytes_per_offset(cluster, ends)
         if any(ends.values()) and not any(sizes.values()):
             raise ValueError(
                 "maxBytesPerTrigger: the cluster does not tell the sizes of its logs (that takes DESCRIBE on the "
                 "cluster); set maxOffsetsPerTrigger"
             )
-        return {**starts, **limited(starts, ends, sizes, limit.max_bytes)}
+        return {**away, **starts, **limited(starts, ends, sizes, limit.max_bytes)}
 
     def _waits(self, available: int) -> bool:
         """Too little is there for a micro-batch, and there was one not long ago (minOffsetsPerTrigger)."""
@@ -158,14 +169,38 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return False
 
     async def _still_there(self, cluster: Cluster, start: dict[str, Any], ends: Offsets) -> Offsets:
-        """The starts of what is in `ends`, as far as they are there; those of topics created anew begin anew."""
+        """The starts of what is in `ends`, as far as they are there; those of topics created anew begin anew.
+
+        Raises:
+            ValueError: a partition that was read is not there any more, or not its next record, and failOnDataLoss.
+        """
         await find_partitions(cluster, self._options)
         fail = self._options.fail_on_data_loss
+        read = from_json(start)
+        missing = sorted(key for key in {**read, **ends} if self._is_missing(cluster, key))
         new = recreated(ids_in(start), topic_ids(cluster, self._options), fail=fail)
-        kept_ones = {key: at for key, at in from_json(start).items() if key[0] not in new and key in ends}
+        if missing and fail:
+            where = f", read to offset {read[missing[0]]}," if missing[0] in read else ""
+            raise ValueError(
+                data_lost("{}-{}".format(*missing[0]) + f"{where} is not there: deleted, or its reader lacks DESCRIBE")
+            )
+        for key in missing:
+            _log.warning("%s-%d is not there any more; reading goes on without it", *key)
+        ends = {key: at for key, at in ends.items() if key not in missing}
+        kept_ones = {key: at for key, at in read.items() if key[0] not in new and key in ends}
         starts = await with_new_partitions(cluster, kept_ones, ends)
         begins = await with_new_partitions(cluster, {}, ends)
         return kept(starts, ends, begins, fail=fail)
+
+    def _away(self, cluster: Cluster, read: Offsets) -> Offsets:
+        """Of topics that are not there: should one come back under its id, reading goes on where it was."""
+        gone = {topic for topic, _ in read if topic not in cluster.view.topics and _wanted(topic, self._options)}
+        return {key: at for key, at in read.items() if key[0] in gone}
+
+    def _is_missing(self, cluster: Cluster, key: TopicPartition) -> bool:
+        """A partition that the options name and the cluster does not."""
+        known = cluster.view.topics.get(key[0])
+        return _wanted(key[0], self._options) and (known is None or key[1] not in known.partitions)
 
 
 def topic_ids(cluster: Cluster, options: SourceOptions) -> dict[str, str]:

@@ -6,7 +6,7 @@ each batch, is parsed, translated and rendered by Spark's tasks: the driver gets
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from gateway.jobs.translate.spark_checkpoint import (
     read_checkpoint,
     render_offsets,
     require_no_writer,
+    require_same_topics,
     write_checkpoint,
 )
 from gateway.kafka.cluster import Cluster
@@ -79,14 +80,26 @@ def topics_in(files: list[OffsetsFile]) -> list[str]:
     return sorted({topic for file in files for found in file.kafka.values() for topic in found})
 
 
-def existing(properties: Mapping[str, str], files: list[OffsetsFile]) -> frozenset[str]:
-    """The topics in the files that a cluster has."""
+def existing(properties: Mapping[str, str], files: list[OffsetsFile]) -> dict[str, str]:
+    """The topics in the files that a cluster has, with their ids; '' from brokers without."""
     topics = topics_in(files)
 
-    async def here(cluster: Cluster) -> frozenset[str]:
-        return frozenset((await cluster.refresh(tuple(topics))).topics)
+    async def here(cluster: Cluster) -> dict[str, str]:
+        known = (await cluster.refresh(tuple(topics))).topics
+        return {name: topic.topic_id.hex() if any(topic.topic_id) else "" for name, topic in known.items()}
 
     return ask(properties, here)
+
+
+def of_source(files: list[OffsetsFile], begins: Collection[str], here: Mapping[str, str]) -> list[OffsetsFile]:
+    """The files with only the source's topics to be translated. `here`: the source's, with ids.
+
+    Raises:
+        BadCheckpoint: a line is of both clusters, or of a topic that was created anew.
+    """
+    found = of_topics(files, here.keys())
+    require_same_topics(found, begins, {topic: known for topic, known in here.items() if known})
+    return found
 
 
 def rewrite(
@@ -119,11 +132,11 @@ def rewrite(
     """
     require_no_writer(old, quiet_s, stopped=stopped)
     files = read_checkpoint(old)
+    begins = goes_on_from(old, files)
     if source:
-        files = of_topics(files, existing(source, files))
+        files = of_source(files, begins, existing(source, files))
     logs = target_ranges(target, topics_in(files))
     table = offsets_table(spark, files)
-    begins = goes_on_from(old, files)
     with described(spark, f"lockgate translate-offsets: {len(files)} file(s) of the checkpoint {old}"):
         translated = through(table, logs, as_table(spark, logs), segments, by_link).persist()
         try:

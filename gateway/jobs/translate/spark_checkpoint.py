@@ -65,10 +65,34 @@ def parse_offsets(text: str) -> SourceOffsets | None:
         value = json.loads(text)
         if not isinstance(value, dict) or not value:
             return None
-        value.pop(IDS, None)  # of the topics on the old cluster; a query notes those of the new one by itself
+        value.pop(IDS, None)  # of the topics on the old cluster (`topic_ids`); a query notes the new one's by itself
         return {(topic, int(index)): int(at) for topic, parts in value.items() for index, at in parts.items()}
     except (ValueError, AttributeError, TypeError):
         return None
+
+
+def topic_ids(text: str) -> dict[str, str]:
+    """The ids that a line says its topics had, as hex digits; this project's own sources note them."""
+    value = json.loads(text)
+    return dict(value.get(IDS, {})) if parse_offsets(text) else {}
+
+
+def require_same_topics(files: Collection[OffsetsFile], begins: Collection[str], here: Mapping[str, str]) -> None:
+    """Raises BadCheckpoint when a topic was deleted and created anew: the offsets in the checkpoint are other records'.
+
+    Args:
+        begins: the files that the query goes on from (`goes_on_from`); older ones tell of what was.
+        here: the ids that the topics have on the source; none of brokers without ids.
+    """
+    for file in files:
+        for number in file.kafka if file.path in begins else ():
+            for topic, known in topic_ids(file.lines[number]).items():
+                if here.get(topic, known) != known:
+                    raise BadCheckpoint(
+                        f"{file.path}: topic {topic} had the id {known}, and on the source it has {here[topic]} now: it "
+                        "was deleted and created anew, so these offsets are other records'; begin the query with a new "
+                        "checkpoint"
+                    )
 
 
 def render_offsets(offsets: Mapping[TopicPartition, int]) -> str:

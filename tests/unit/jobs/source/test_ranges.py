@@ -95,6 +95,67 @@ def test_without_topic_ids_a_log_that_ends_below_is_noticed(monkeypatch: pytest.
         a_stream(monkeypatch, Here((0, 40), bytes(16))).latestOffset(old, ReadAllAvailable())
 
 
+PATTERN = {"subscribe": "", "subscribePattern": "[tu]"}
+
+
+def of_pattern(monkeypatch: pytest.MonkeyPatch, here: Here, **more: str) -> RangeStreamReader:
+    """A stream of t and u."""
+    here.view.topics.setdefault("u", SimpleNamespace(topic_id=b"u" * 16, partitions={0: None}))
+    reader = a_stream(monkeypatch, here)
+    chosen = {key: value for key, value in {**BASE, **PATTERN, **more}.items() if value}
+    monkeypatch.setattr(reader, "_options", parse(chosen))
+    return reader
+
+
+def test_a_topic_of_a_pattern_that_is_gone_ends_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Left out of the offsets it would be a new one when it is seen again, and be read from its start once more."""
+    here = Here((0, 100))
+    reader = of_pattern(monkeypatch, here)
+    old = to_json({T0: 60, T1: 60, ("u", 0): 40}, {"u": (b"u" * 16).hex()})
+    del here.view.topics["u"]
+    for ask in (lambda: reader.latestOffset(old, ReadAllAvailable()), lambda: reader.partitions(old, old)):
+        with pytest.raises(ValueError, match=r"u-0, read to offset 40, is not there.*failOnDataLoss"):
+            ask()
+
+
+def test_or_it_goes_on_where_it_was_should_it_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Here((0, 100))
+    reader = of_pattern(monkeypatch, here, failOnDataLoss="false")
+    old = to_json({T0: 60, T1: 60, ("u", 0): 40}, {"u": (b"u" * 16).hex()})
+    planned = reader.latestOffset(old, ReadAllAvailable())
+    known = here.view.topics.pop("u")
+    end = reader.latestOffset(old, ReadMaxRows(40))
+    assert from_json(end) == {T0: 80, T1: 80, ("u", 0): 40}
+    assert ids_in(end)["u"] == (b"u" * 16).hex()
+    parts: list[Any] = list(reader.partitions(old, planned))
+    assert [(one.topic, one.start, one.end) for one in parts] == [("t", 60, 100), ("t", 60, 100)], "a batch from before"
+    here.view.topics["u"] = known
+    again = reader.latestOffset(end, ReadAllAvailable())
+    parts = list(reader.partitions(end, again))
+    assert [(one.topic, one.start, one.end) for one in parts] == [("t", 80, 100), ("t", 80, 100), ("u", 40, 100)]
+
+
+def test_a_topic_created_anew_with_fewer_partitions_keeps_no_offset_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = Here((0, 40), b"b" * 16)
+    del here.view.topics["t"].partitions[1]
+    reader = a_stream(monkeypatch, here, failOnDataLoss="false")
+    old = to_json({T0: 60, T1: 60}, {"t": (b"a" * 16).hex()})
+    assert from_json(reader.latestOffset(old, ReadAllAvailable())) == {T0: 40}
+
+
+def test_the_end_of_a_run_is_that_of_the_topic_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With AvailableNow ends are asked for once; records below those of the topic before would never be read."""
+    here = Here((0, 1000))
+    reader = a_stream(monkeypatch, here, failOnDataLoss="false")
+    old = to_json({T0: 0, T1: 0}, {"t": (b"a" * 16).hex()})
+    reader.prepareForTriggerAvailableNow()
+    here.log = (0, 40)
+    here.view.topics["t"].topic_id = b"b" * 16
+    assert from_json(reader.latestOffset(old, ReadAllAvailable())) == {T0: 40, T1: 40}
+
+
 def test_what_retention_took_ends_a_stream_too(monkeypatch: pytest.MonkeyPatch) -> None:
     old = to_json({T0: 10, T1: 90})
     with pytest.raises(ValueError, match="offset 10 is gone, its log begins at 60"):

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.jobs.translate.checkpoint_job import of_source
 from gateway.jobs.translate.spark_checkpoint import (
     BadCheckpoint,
     goes_on_from,
@@ -144,3 +145,16 @@ def test_a_query_that_may_run(old: Path) -> None:
 def test_a_folder_elsewhere(folder: str) -> None:
     with pytest.raises(BadCheckpoint, match="only folders of this machine"):
         read_checkpoint(Path(folder))
+
+
+def test_a_topic_that_was_created_anew_since(old: Path) -> None:
+    """The query's own offsets say of which topic they are: those of another one are not to be translated by its map."""
+    (old / "offsets/0").write_text(f'v1\n{BATCH}\n{{"t":{{"0":5}},"@ids":{{"t":"0a"}}}}\n-')
+    (old / "offsets/10").write_text(f'v1\n{BATCH}\n{{"t":{{"0":9}},"@ids":{{"t":"0b"}}}}\n{{"logOffset":3}}')
+    (old / "commits/10").write_text("v1\n{}")
+    files = read_checkpoint(old)
+    begins = goes_on_from(old, files)
+    with pytest.raises(BadCheckpoint, match=r"offsets/10: topic t had the id 0b.*has 0c now.*created anew"):
+        of_source(files, begins, {"t": "0c"})
+    assert of_source(files, begins, {"t": "0b"}) == files, "what older batches read does not matter"
+    assert of_source(files, begins, {"t": ""}) == files, "a broker without topic ids"
