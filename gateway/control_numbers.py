@@ -9,6 +9,7 @@ from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.groups.gate.rules.gates import members_of
 from gateway.groups.reports import GroupReports, Lags
 from gateway.migration.client_errors import WatchedErrors
+from gateway.migration.migrations import Migrations
 from gateway.migration.ready import ReadinessCheck
 from gateway.migration.run import STOPPED_BY_RULE
 from gateway.operations.partners import TopicPromoter
@@ -38,6 +39,7 @@ class ControlNumbersReader:
         promoter: TopicPromoter,
         reports: GroupReports,
         readiness: ReadinessCheck,
+        migrations: Migrations,
         client_errors: WatchedErrors,
     ) -> None:
         self._store = parts.records.store
@@ -57,6 +59,7 @@ class ControlNumbersReader:
         self._promoter = promoter
         self._reports = reports
         self._readiness = readiness
+        self._migrations = migrations
         self._client_errors = client_errors
 
     def read(self) -> ControlNumbers:
@@ -80,6 +83,8 @@ class ControlNumbersReader:
             readiness=self._readiness.last.get(record.name, {}),
             answers_looked_at=None if total is None else total.samples,
             client_errors_percent=None if total is None else total.percent,
+            problems=self._migrations.problems.get(record.name, ()),
+            refused=self._migrations.failures.get(record.name, {}),
         )
 
     def shown(self, mirror: MirrorRecord) -> MirrorState:

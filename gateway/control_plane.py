@@ -181,6 +181,7 @@ class ControlService:
             promoter=topic_promoter,
             reports=group_reports,
             readiness=self.readiness,
+            migrations=self.migrations,
             client_errors=self._client_errors,
         )
 

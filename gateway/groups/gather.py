@@ -56,6 +56,7 @@ class GroupGatherer:
                 await self._watch_offsets(record, progress)
         except ControlError as error:
             progress.members, progress.empty_since, progress.source_error = None, None, str(error)
+            progress.who = ()
             progress.unanswered = True
             progress.forget_offsets()  # who knows who comes and goes meanwhile
             return
@@ -68,6 +69,7 @@ class GroupGatherer:
             progress.read_back = None  # somebody may have come, committed, and left: to be looked at again
         # As old as the question: of what has happened since the answer says nothing, however long it took.
         progress.members, progress.members_at, progress.source_error = len(view.members), asked_at, ""
+        progress.who = tuple(view.members)
         static = tuple(sorted(member.instance_id for member in view.members if member.instance_id))
         progress.static = static if len(static) == len(view.members) else ()
         mirrored = {mirror.source_topic for (link, _), mirror in self._store.mirrors.items() if link == record.link}

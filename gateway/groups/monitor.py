@@ -70,6 +70,7 @@ class GroupMonitor:
         self._looked: dict[tuple[str, str], float] = {}
         self._offset_sync = offset_sync
         self._members_on_source = reports.members_on_source
+        self._who_on_source = reports.who_on_source
         self._by_commits_alone = reports.by_commits_alone
         self.members_after_promote = reports.members_after_promote
         self.commits_after_promote = reports.commits_after_promote
@@ -212,6 +213,7 @@ class GroupMonitor:
         finally:
             progress = self._promoter.progress_of(link, group)
             self._members_on_source[link, group] = progress.members
+            self._who_on_source[link, group] = progress.who
             self._by_commits_alone[link, group] = progress.never_joined
 
     # -- groups that are done ------------------------------------------------------------------------------
@@ -219,10 +221,12 @@ class GroupMonitor:
     async def _look_for_members_after_promote(self) -> None:
         for key in self._members_on_source.keys() - self._store.groups.keys():
             del self._members_on_source[key]
+            self._who_on_source.pop(key, None)
             self._by_commits_alone.pop(key, None)
         for (link, group), record in list(self._store.groups.items()):
             if record.state is GroupState.PROMOTED:
                 self._members_on_source.pop((link, group), None)
+                self._who_on_source.pop((link, group), None)
             else:
                 self.members_after_promote.pop((link, group), None)
                 self.commits_after_promote.pop((link, group), None)

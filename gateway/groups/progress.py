@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from gateway.groups.rules.promote import same_on_source
 from gateway.groups.rules.silences import NO_SILENCES, Silences
+from gateway.kafka.groups import MemberView
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules.translation import Maps
 from gateway.state.records import CarriedOffset, SourceOffset
@@ -16,6 +17,8 @@ from gateway.state.records import CarriedOffset, SourceOffset
 @dataclass(slots=True)
 class GroupProgress:
     """One group's promote so far. Times are one monotonic clock in seconds.
+
+    `members`: how many the source has, None while it does not tell; `who`: they.
 
     `beyond`: since when each look has found the source's log to end before the group's offset. `known`: what the group
     had committed on the source when last read, at `known_at`; kept for a failover, which may
@@ -29,6 +32,7 @@ class GroupProgress:
     """
 
     members: int | None = None
+    who: tuple[MemberView, ...] = ()
     members_at: float = 0.0
     static: tuple[str, ...] = ()
     unmirrored: tuple[str, ...] = ()

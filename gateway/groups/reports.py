@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.groups.rules.offset_sync_status import OffsetSyncStatus
+from gateway.kafka.groups import MemberView
 
 _Key = tuple[str, str]
 
@@ -22,6 +23,7 @@ class GroupReports:
 
     Attributes:
         members_on_source: of a group that is not promoted, when last looked at; None: the source did not tell.
+        who_on_source: they, of the same look.
         by_commits_alone: whether the source knows it so, since nobody has ever joined it; written by the group monitor.
         members_after_promote: members on the source after the promote; likewise, as is `members_on_source`.
         commits_after_promote: partitions for which offsets were committed on the source since; likewise.
@@ -33,6 +35,7 @@ class GroupReports:
 
     def __init__(self) -> None:
         self.members_on_source: dict[_Key, int | None] = {}
+        self.who_on_source: dict[_Key, Sequence[MemberView]] = {}
         self.by_commits_alone: dict[_Key, bool] = {}
         self.members_after_promote: dict[_Key, int] = {}
         self.commits_after_promote: dict[_Key, int] = {}

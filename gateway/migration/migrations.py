@@ -22,7 +22,7 @@ from gateway.state.migration_records import JournalEntry, MigrationRecord, Migra
 from gateway.state.store import StoreConflict
 
 _ATTEMPTS: Final = 8
-_LIVE: Final = (MigrationState.RUNNING, MigrationState.PAUSED)
+LIVE: Final = (MigrationState.RUNNING, MigrationState.PAUSED)
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
 FILE_BYTES: Final = 262_144
 """Of a file as it is kept: its record is written with each entry of the journal."""
@@ -53,7 +53,11 @@ class MigrationView:
 
 
 class Migrations:
-    """Apply, list, describe, pause, resume, abort, delete."""
+    """Apply, list, describe, pause, resume, abort, delete.
+
+    `problems`: by migration that may go on, what only a person can mend, as of the last look (`run.py`); `failures`:
+    why its steps were last refused; `running`: those that are under way.
+    """
 
     def __init__(self, *, records: Records, world: WorldReader, scores: Scores) -> None:
         """`scores`: asked for applications that name a least readiness."""
@@ -61,6 +65,7 @@ class Migrations:
         self._store = records.store
         self._world = world
         self._scores = scores
+        self.problems: dict[str, tuple[str, ...]] = {}
         self.failures: dict[str, dict[str, str]] = {}
         self.running: dict[str, set[str]] = {}
 
@@ -104,7 +109,7 @@ class Migrations:
             )
         if old is None and len(self._store.migrations) >= MIGRATIONS:
             raise BadRequest(f"there are {MIGRATIONS} migrations already: lockgate migration delete")
-        if old is not None and old.file == text and old.state is MigrationState.RUNNING and not self._trouble(old):
+        if old is not None and old.file == text and old.state is MigrationState.RUNNING and not self.trouble(old):
             return old
         made = old or MigrationRecord(name=file.migration, link=file.link, file=text, created_ms=now)
         made = replace(made, link_id=self._records.link(file.link).link_id)
@@ -117,7 +122,7 @@ class Migrations:
         """Raises Conflict: another migration that may go on means a name of this one."""
         link = self._records.link(file.link)
         for other in self._store.migrations.values():
-            if other.name == file.migration or other.state not in _LIVE or not other.is_of(link):
+            if other.name == file.migration or other.state not in LIVE or not other.is_of(link):
                 continue
             try:
                 shared = shared_name(file, of_text(other.file))
@@ -238,11 +243,11 @@ class Migrations:
 
     async def plan_of(self, record: MigrationRecord, *, fresh: bool = False) -> tuple[MigrationPlan, World]:
         """What is left of a migration now, for who acts on it. Conflict: as `file_of`, or it is of another link."""
-        if trouble := self._trouble(record):
+        if trouble := self.trouble(record):
             raise Conflict(trouble)
         return await self.plan_and_world(self.file_of(record), fresh=fresh)
 
-    def _trouble(self, record: MigrationRecord) -> str:
+    def trouble(self, record: MigrationRecord) -> str:
         """Of one whose link was deleted, and made anew with the same name: that may be another cluster."""
         link = self._store.links.get(record.link)
         if link is None or record.is_of(link):
@@ -258,7 +263,7 @@ class Migrations:
     async def _view(self, record: MigrationRecord, *, fresh: bool = False) -> MigrationView:
         file = self.file_of(record)
         plan, world = await self.plan_and_world(file, fresh=fresh)
-        if trouble := self._trouble(record):
+        if trouble := self.trouble(record):
             plan = MigrationPlan(applications=(), problems=(trouble,))
         undo = ((one.application.name, standing(one, world)) for one in plan.applications)
         return MigrationView(

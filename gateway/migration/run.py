@@ -17,7 +17,7 @@ import structlog
 from gateway.errors import ControlError
 from gateway.kafka.connection.errors import NetError
 from gateway.migration.carry_out import CarryOut, Done
-from gateway.migration.migrations import Migrations
+from gateway.migration.migrations import LIVE, Migrations
 from gateway.migration.rules.resolve import CUTOVERS, ApplicationPlan, MigrationPlan, PlannedStep, StepKind
 from gateway.migration.rules.stop_rules import Fired, fired, unmeasured
 from gateway.operations.records import Records
@@ -77,12 +77,17 @@ class MigrationRun:
         self._looks: dict[str, _Look] = {}
 
     async def run_due(self) -> None:
-        """One look at each migration that is RUNNING. The steps go on in the background."""
-        names = self._store.migrations.keys()
+        """One look at each migration that may go on; of one that is RUNNING the steps go on in the background."""
+        names, told = self._store.migrations.keys(), self._migrations.problems
         self._failed = {key: one for key, one in self._failed.items() if key[0] in names}
         self._looks = {name: one for name, one in self._looks.items() if name in names}
+        for name in told.keys() - names:
+            del told[name]
         for record in list(self._store.migrations.values()):
-            if record.state is not MigrationState.RUNNING or not self._is_to_be_looked_at(record.name):
+            if record.state not in LIVE:
+                told.pop(record.name, None)
+                continue
+            if not self._is_to_be_looked_at(record.name):
                 continue
             try:
                 await self._look(record)
@@ -93,7 +98,13 @@ class MigrationRun:
 
     async def _look(self, record: MigrationRecord) -> None:
         file = self._migrations.file_of(record)
+        if trouble := self._migrations.trouble(record):
+            self._migrations.problems[record.name] = (trouble,)
+            return
         plan, world = await self._migrations.plan_of(record)
+        self._migrations.problems[record.name] = plan.all_problems
+        if record.state is not MigrationState.RUNNING:
+            return
         if not plan.is_done and (rule := fired(file, plan, world, record.accepted)) is not None:
             await self._stop(record, rule)
             return

@@ -11,6 +11,7 @@ from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import ControlError
 from gateway.groups.gate.rules.gates import GroupGates, members_of
 from gateway.groups.reports import GroupReports
+from gateway.groups.rules.left_behind import left_behind
 from gateway.migration.rules.client_errors import ClientErrors
 from gateway.migration.rules.file import MigrationFile
 from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
@@ -121,14 +122,15 @@ class WorldReader:
 
     def _group(self, record: GroupRecord) -> GroupStanding:
         link, group = record.link, record.group
-        waiters = members_of(
-            self._gates.waiters(group), by_commits_alone=self._reports.by_commits_alone.get((link, group), False)
-        )
+        at_gate = self._gates.waiters(group)
+        waiters = members_of(at_gate, by_commits_alone=self._reports.by_commits_alone.get((link, group), False))
+        on_source = left_behind(self._reports.who_on_source.get((link, group), ()), at_gate)
         return GroupStanding(
             group=group,
             state=record.state,
             members=self._reports.members_on_source.get((link, group)),
             waiting=len(waiters),
+            alive=tuple(sorted(f"{one.member.client_id} at {one.member.host}" for one in on_source if not one.waits)),
             session_timeout_s=max((one.session_timeout_s for one in waiters), default=0.0),
             demoted=record.demoted,
             remark=record.error_message or self._waits_for(link, group),

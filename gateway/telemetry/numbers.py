@@ -159,6 +159,7 @@ class MigrationNumbers:
 
     `client_errors_percent`: of the answers to clients of what is promoted, in the last minute, 0 to 100; None without
     the rule in its file, or while too few were looked at. `answers_looked_at`: for that; None without the rule.
+    `problems`: what only a person can mend, as of the last look; `refused`: step -> why, of those that are tried again.
     """
 
     migration: str
@@ -167,6 +168,8 @@ class MigrationNumbers:
     readiness: Mapping[str, int] = field(default_factory=dict)
     client_errors_percent: float | None = None
     answers_looked_at: int | None = None
+    problems: Sequence[str] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import { place } from "./timeline.js";
 
 export function alertsView({ store }) {
   const list = h("ul", { class: "alerts" });
-  const none = h("p", { class: "empty" }, "Nothing needs a look.");
+  const none = h("p", { class: "empty" }, "No alerts.");
   const node = h("section", {}, h("h2", {}, "Alerts"), none, list);
   return {
     node,

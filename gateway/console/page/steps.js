@@ -31,7 +31,7 @@ export function stepsView(context, migration = "") {
         bars.set(key, bar);
         const steps = STEPS.map(([label, , , about]) => h("li", {}, h("span", { class: "step-name" }, label), h("span", { class: "step-count", title: about })));
         return h("li", { class: "application" },
-          h("div", { class: "application-head" }, h("strong", {}), h("span", { class: "soft" }), !migration && rows[key].migration ? h("a", { href: `#/migration/${name(rows[key].migration)}` }, `migration ${rows[key].migration}`) : null, bar.node), h("ol", { class: "steps" }, ...steps));
+          h("div", { class: "application-head" }, h("strong", {}), h("span", { class: "soft" }), h("span", { class: "bad" }), !migration && rows[key].migration ? h("a", { href: `#/migration/${name(rows[key].migration)}` }, `migration ${rows[key].migration}`) : null, bar.node), h("ol", { class: "steps" }, ...steps));
       }, (each, key) => {
         fill(each, rows[key]);
         bars.get(key).update();
@@ -44,6 +44,8 @@ function fill(node, row) {
   const [head, steps] = node.children;
   text(head.children[0], row.name);
   text(head.children[1], about(row));
+  text(head.children[2], row.problem);
+  attr(head.children[2], "hidden", !row.problem);
   STEPS.forEach(([label, done, of], at) => {
     const step = steps.children[at];
     const total = row[of];

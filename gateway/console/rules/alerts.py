@@ -170,10 +170,29 @@ _MIGRATIONS: Final = (
 )
 
 
-def alerts(links: Rows, topics: Rows, groups: Rows, gateways: Rows, migrations: Rows) -> dict[str, Row]:
+_TROUBLES: Final = (
+    Rule(
+        "migration-problem",
+        ERROR,
+        lambda row: not row["step"],
+        lambda row: f"migration {row['migration']}: {row['why']}",
+        "It cannot come to its end before: mend what it says, or apply a file without it.",
+    ),
+    Rule(
+        "migration-step-refused",
+        WARNING,
+        lambda row: row["step"],
+        lambda row: f"migration {row['migration']}: {row['step']} was refused: {row['why']}",
+        "It is tried again, later and later; lockgate migration status shows what is left.",
+    ),
+)
+
+
+def alerts(links: Rows, topics: Rows, groups: Rows, gateways: Rows, migrations: Rows, troubles: Rows) -> dict[str, Row]:
     """By `rule/key of the row`: severity, what it is about, the line, the remedy.
 
-    `migrations`: those that a rule of their file has stopped.
+    `migrations`: those that a rule of their file has stopped. `troubles`: problems of migrations, and steps that were
+    refused.
     """
     found: dict[str, Row] = {}
     for kind, rows, rules in (
@@ -182,6 +201,7 @@ def alerts(links: Rows, topics: Rows, groups: Rows, gateways: Rows, migrations: 
         ("group", groups, _GROUPS),
         ("gateway", gateways, _GATEWAYS),
         ("migration", migrations, _MIGRATIONS),
+        ("migration", troubles, _TROUBLES),
     ):
         found |= dict(_of(kind, rows, rules))
     return found
@@ -197,7 +217,7 @@ def _of(kind: str, rows: Rows, rules: tuple[Rule, ...]) -> Iterator[tuple[str, R
                         "rule": rule.name,
                         "severity": rule.severity,
                         "kind": kind,
-                        "key": key,
+                        "key": row["migration"] if kind == "migration" else key,
                         "line": rule.line(row),
                         "remedy": rule.remedy,
                     },

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 from gateway.console.rules.sections import Cell, Row, Rows
@@ -26,10 +27,11 @@ def applications(
     """By `migration/application`; by `/link` of what is in no migration.
 
     `mirrored`, `moved`, `gated`, `groups_moved`, `promoted` are counts of `topics` and `groups`; `applications`: how
-    many its migration has; `stopped_by`: the rule of its file that has paused it, with value and bound.
+    many its migration has; `stopped_by`: the rule of its file that has paused it, with value and bound;
+    `problem`: what holds it until a person mends it, or why its step was refused.
     """
     by_topic, by_group = _by_source(topics, "source_topic"), _by_source(groups, "source_group")
-    readiness = {one.migration: one.readiness for one in migrations}
+    numbers = {one.migration: one for one in migrations}
     found: dict[str, Row] = {}
     told: set[tuple[str, str, str]] = set()
     for record in views.migrations.values():
@@ -40,7 +42,7 @@ def applications(
             own_groups = _named(one.groups, by_group.get(record.link, {}))
             told |= {(record.link, "t", name) for name in own_topics}
             told |= {(record.link, "g", name) for name in own_groups}
-            score = readiness.get(record.name, {}).get(one.name)
+            seen = numbers.get(record.name)
             row = _row(one, own_topics, own_groups)
             found[f"{record.name}/{one.name}"] = {
                 **row,
@@ -49,7 +51,8 @@ def applications(
                 "stopped_by": record.stopped_by,
                 "applications": len(in_file),
                 "link": record.link,
-                "readiness": score,
+                "readiness": None if seen is None else seen.readiness.get(one.name),
+                "problem": "" if seen is None else _problem(seen, one.name),
             }
     for link in views.links:
         rest_topics = {name: row for name, row in by_topic.get(link, {}).items() if (link, "t", name) not in told}
@@ -65,8 +68,16 @@ def applications(
                 "applications": 1,
                 "link": link,
                 "readiness": None,
+                "problem": "",
             }
     return found
+
+
+def _problem(seen: MigrationNumbers, application: str) -> str:
+    """The first thing that only a person can mend, or why a step was refused."""
+    problems = (one.removeprefix(f"{application}: ") for one in seen.problems if one.startswith(f"{application}: "))
+    refused = (f"refused: {why}" for step, why in seen.refused.items() if f" {application}: " in step)
+    return next(chain(problems, refused), "")
 
 
 @lru_cache(maxsize=64)

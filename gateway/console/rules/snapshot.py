@@ -55,7 +55,7 @@ def snapshot(scene: Scene) -> Snapshot:
         "groups": groups,
         "applications": applications(views, topics, groups, scene.numbers.migrations),
         "gateways": gateways,
-        "alerts": alerts(links, topics, groups, gateways, _stopped(views)),
+        "alerts": alerts(links, topics, groups, gateways, _stopped(views), _troubles(scene.numbers)),
     }
 
 
@@ -66,6 +66,17 @@ def _stopped(views: StateViews) -> dict[str, Row]:
         for name, record in views.migrations.items()
         if record.stopped_by
     }
+
+
+def _troubles(numbers: ControlNumbers) -> dict[str, Row]:
+    """What makes the status of a migration red: its problems, and steps that were refused, by what they are about."""
+    found: dict[str, Row] = {}
+    for one in numbers.migrations:
+        for why in one.problems:
+            found[f"{one.migration}/{why}"] = {"migration": one.migration, "step": "", "why": why}
+        for step, why in one.refused.items():
+            found[f"{one.migration}/{step}"] = {"migration": one.migration, "step": step, "why": why}
+    return found
 
 
 def _lock(scene: Scene, topics: Iterable[Row]) -> Row:

@@ -90,6 +90,12 @@ class MigrationPlan:
     problems: tuple[str, ...] = ()
 
     @property
+    def all_problems(self) -> tuple[str, ...]:
+        """Also those of its applications, behind the name of each."""
+        of_each = (f"{one.application.name}: {problem}" for one in self.applications for problem in one.problems)
+        return (*self.problems, *of_each)
+
+    @property
     def is_done(self) -> bool:
         """The file's end is reached."""
         return not self.problems and all(one.is_done for one in self.applications)
@@ -329,14 +335,22 @@ class _Resolver:
 
 
 def _on_source(group: GroupStanding, link: str) -> str:
-    """As many that wait at the gateway may be the same ones, which did not leave when they were closed."""
+    """What to do about its members there: stop those that live, wait for those that did not leave when closed."""
+    members = f"{group.members} member(s) on the source"
+    if group.alive:
+        return f"{members}: stop {_some(group.alive)} there, and start it at the gateway"
     if group.waiting < (group.members or 0):
-        return f"{group.members} member(s) on the source: restart them onto the gateway"
+        return f"{members}: restart them onto the gateway"
     timeout = f" ({group.session_timeout_s:g} s)" if group.session_timeout_s else ""
     return (
-        f"{group.members} member(s) on the source, and as many wait at the gateway: who did not leave on close is "
+        f"{members}, and as many wait at the gateway: who did not leave on close is "
         f"removed after its session timeout{timeout}, or by lockgate group remove-members {group.group} --link {link}"
     )
+
+
+def _some(names: Sequence[str]) -> str:
+    """Three of them by name: there may be hundreds."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
 
 
 def _paused(mirror: MirrorStanding, link: str) -> str:

@@ -52,12 +52,14 @@ class MirrorStanding:
 class GroupStanding:
     """A mirror group. `members`: on the source, None while it is not known. `waiting`: members at its gate. `demoted`:
     somebody has sent it back. `session_timeout_s`: as members that wait say it, the longest; 0 when none does.
+    `alive`: client id and host of those on the source whose process, as far as names tell, does not wait at its gate.
     `remark`: what it waits for. `target_lag`: records it is behind on the target, None while that is not known."""
 
     group: str
     state: GroupState
     members: int | None = None
     waiting: int = 0
+    alive: tuple[str, ...] = ()
     demoted: bool = False
     session_timeout_s: float = 0.0
     remark: str = ""

@@ -417,8 +417,10 @@ async def test_members_that_have_not_moved_are_a_number(plane: Plane) -> None:
     monitor.start()
     await wait_until_async(lambda: plane.service.numbers().groups[0].members == 2, 10, what="the members to be known")
     assert plane.service.numbers().groups[0].longest_wait_s > 0
+    assert len(plane.service.group_reports.who_on_source["l", "g"]) == 2
     await plane.store.delete(scene.record)
     await monitor._look_for_members_after_promote()
+    assert plane.service.group_reports.who_on_source == {}
     assert plane.service.group_reports.members_on_source == {}
 
 

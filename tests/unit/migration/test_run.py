@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from gateway.errors import BadRequest, Conflict, NotFound
+from gateway.groups.gate.rules.gates import Identity, Waiter
 from gateway.kafka.commits import Committed
-from gateway.kafka.groups import GroupView
+from gateway.kafka.groups import GroupView, MemberView
 from gateway.migration.client_errors import Asked
 from gateway.migration.rules.client_errors import TOPIC, AnswerCount, ClientErrors, Failure, Name
 from gateway.migration.rules.file import MigrationFile, parsed
@@ -271,3 +272,40 @@ async def test_two_migrations_do_not_own_one_topic(plane: Plane) -> None:
     assert plane.store.migrations.keys() == {"m"}
     await plane.service.migrations.abort("m", "ann")
     await plane.service.migrations.apply(other, "bob")
+
+
+async def test_a_member_that_lives_is_named_and_one_that_waits_under_its_name_is_left_to_its_timeout(
+    plane: Plane,
+) -> None:
+    await scene(plane)
+    await plane.service.groups.create("l", "billing")
+    reports = plane.service.group_reports
+    reports.members_on_source["l", "billing"] = 1
+    reports.who_on_source["l", "billing"] = (MemberView(member_id="m", client_id="old-1", host="/10.0.0.7"),)
+
+    async def waits() -> str:
+        plan = await plane.service.migrations.plan(file())
+        return next(step.waits_for for step in plan.applications[0].steps if step.kind is StepKind.PROMOTE_GROUP)
+
+    plane.gates.wait(Waiter("billing", Identity("10.0.0.9", "new-1"), 0.0), lambda: None)
+    assert await waits() == "1 member(s) on the source: stop old-1 at /10.0.0.7 there, and start it at the gateway"
+    plane.gates.wait(Waiter("billing", Identity("10.0.0.7", "old-1"), 0.0, session_timeout_s=45.0), lambda: None)
+    assert "removed after its session timeout (45 s)" in await waits()
+
+
+async def test_problems_and_refused_steps_are_told_whether_it_runs_or_is_paused(plane: Plane) -> None:
+    await scene(plane)
+    await plane.service.migrations.apply(file(groups=["billing", "shipping"]), "ann")
+    problem = "a: group 'shipping' is not on the source of link 'l'"
+
+    def told() -> tuple[object, ...]:
+        return tuple(one.problems for one in plane.service.numbers().migrations)
+
+    await wait_until_async(lambda: told() == ((problem,),), 30, what="the problem")
+    await plane.service.migrations.pause("m", "ann")
+    plane.service.migrations.problems.clear()
+    await wait_until_async(lambda: told() == ((problem,),), 30, what="the problem of a paused one")
+    plane.service.migrations.failures["m"] = {"PROMOTE_TOPICS a: orders": "no"}
+    assert plane.service.numbers().migrations[0].refused == {"PROMOTE_TOPICS a: orders": "no"}
+    await plane.service.migrations.abort("m", "ann")
+    await wait_until_async(lambda: told() == ((),), 30, what="nothing of one that was aborted")

@@ -125,6 +125,23 @@ async def test_what_needs_a_look_is_an_alert_with_its_remedy(plane: Plane) -> No
     assert all(alert["remedy"] and alert["severity"] == "error" for alert in found.values())
 
 
+async def test_what_makes_the_status_of_a_migration_red_is_an_alert_and_on_the_lock(plane: Plane) -> None:
+    await plane.by_hand(MigrationRecord(name="m", link="l", file=_file(["orders"], ["g"])))
+    problem = "shop: group 'g' is not on the source of link 'l'"
+    plane.service.migrations.problems["m"] = (problem, "link 'l' does not exist")
+    assert taken(plane)["applications"]["m/shop"]["problem"] == "group 'g' is not on the source of link 'l'"
+    plane.service.migrations.problems["m"] = (problem,)
+    plane.service.migrations.failures["m"] = {"PROMOTE_TOPICS shop: orders": "no rights"}
+    made = taken(plane)
+    found = made["alerts"]
+    assert [(each["severity"], each["key"]) for each in found.values()] == [("error", "m"), ("warning", "m")]
+    assert [each["line"] for each in found.values()] == [
+        f"migration m: {problem}", "migration m: PROMOTE_TOPICS shop: orders was refused: no rights",
+    ]  # fmt: skip
+    plane.service.migrations.problems.clear()
+    assert taken(plane)["applications"]["m/shop"]["problem"] == "refused: no rights"
+
+
 async def test_an_undo_is_in_the_row_of_the_topic_and_of_its_application(plane: Plane) -> None:
     values = {"direction": MirrorDirection.REVERSE, "undo": Undo.OPEN, "undo_until_ms": 1_900_000_000_000}
     await plane.by_hand(changed(plane.store.mirrors["l", "orders"], **values))

@@ -105,6 +105,12 @@ def test_until_ends_it_earlier(until: str, left: list[StepKind]) -> None:
     ("standing", "words"),
     [
         (group("billing", members=2), "2 member(s) on the source"),
+        (
+            group("billing", members=1, alive=("old-1 at /10.0.0.7",)),
+            "1 member(s) on the source: stop old-1 at /10.0.0.7 there, and start it at the gateway",
+        ),
+        (group("billing", members=5, waiting=9, alive=("a", "b", "c", "d")), "stop a, b, c and 1 more there"),
+        (group("billing", members=2, waiting=2), "lockgate group remove-members billing"),
         (group("billing", members=None, remark="no answer"), "no answer"),
         (group("billing", waiting=0), "no member waits at the gateway"),
         (group("billing", demoted=True), "somebody has demoted it"),
