@@ -16,7 +16,7 @@ from gateway.groups.operations import Groups, MirrorGroupView
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.transactions import Transaction, all_transactions
 from gateway.migration.history import MirrorHistory, sample
-from gateway.migration.rules.file import NAMES, Application, MigrationFile, of_text
+from gateway.migration.rules.file import NAMES, Application, MigrationFile, as_text, of_text
 from gateway.migration.rules.readiness import (
     GroupReady,
     LostGateway,
@@ -102,7 +102,8 @@ class ReadinessCheck:
         plan = resolve(file, await self._world.read(file, {}))
         shared = await self._of_link(file.link)
         found = [await self._judged(file.link, one, shared) for one in plan.applications]
-        if file.migration in self._records.store.migrations:
+        migration = self._records.store.migrations.get(file.migration)
+        if migration is not None and migration.file == as_text(file):  # not of a draft, nor of all that a link has
             self.last[file.migration] = {one.application: one.score for one in found}
         self.last = {name: scores for name, scores in self.last.items() if name in self._records.store.migrations}
         return found

@@ -44,6 +44,7 @@ class MigrationReports:
         link = view.record.link
         mirrors = [one for one in store.mirrors.values() if one.link == link]
         found = store.links.get(link)
+        found = found if found is not None and view.record.is_of(found) else None  # its namesake has another source
         return report(
             ReportScene(
                 record=view.record,
@@ -56,7 +57,9 @@ class MigrationReports:
                 at_ms=self._records.now_ms(),
                 readiness=self._readiness.last.get(name, {}),
                 records_after_cutover={
-                    one.source_topic: sum(self._mirrors.view(one).records_after_cutover.values()) for one in mirrors
+                    one.source_topic: sum(self._mirrors.view(one).records_after_cutover.values())
+                    for one in mirrors
+                    if self._mirrors.late_writes_measured(link, one.mirror_topic)
                 },
                 versions={"lockgate": VERSION, "python": platform.python_version()},
                 gateways=_names(self._readiness.gateways),

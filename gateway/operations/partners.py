@@ -53,7 +53,11 @@ class TopicPromoter(Protocol):
         """Partition -> records that came to the source after the cutover, as far as the source was last seen."""
 
     def late_writes_known(self, link: str, topic: str) -> bool:
-        """Whether `records_after_cutover` tells what is there: the source was looked at since this process leads."""
+        """Whether `records_after_cutover` tells what is there: the source was looked at since this process leads, or
+        need not be."""
+
+    def late_writes_measured(self, link: str, topic: str) -> bool:
+        """Whether the source was looked at since this process leads."""
 
     async def require_no_late_writes(self, link: str, topics: Sequence[str], *, keep: bool = False) -> None:
         """Of those that are mirrored back: the logs are asked whether somebody else wrote to the source.

@@ -307,6 +307,10 @@ class Mirrors:
         """Whether the topic's `records_after_cutover` were measured since this process leads."""
         return self._promoter.late_writes_known(link, topic)
 
+    def late_writes_measured(self, link: str, topic: str) -> bool:
+        """Whether they were, also where nobody needs to know them any more."""
+        return self._promoter.late_writes_measured(link, topic)
+
     def view(self, mirror: MirrorRecord) -> MirrorView:
         """The mirror as shown; of one whose record does not say where its partitions ended, that."""
         broken, link, paused = "", self._store.links.get(mirror.link), self._is_paused(mirror)

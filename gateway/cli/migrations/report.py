@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.serialization import (
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
-from gateway.migration.rules.report import audit_summary
+from gateway.migration.rules.report import audit_of, audit_summary
 from gateway.migration.rules.report_page import report_page
 
 app = ApiTyper(help="What a migration has done, as a file: made, signed, checked.", no_args_is_help=True)
@@ -58,9 +58,9 @@ def create(
 ) -> None:
     """Make the report of a migration, and sign it."""
     signer = None if key is None else _private_key(key)
-    summaries = [_audit(path) for path in audits or ()]
+    summaries = [(path, _audit(path)) for path in audits or ()]
     made = ask(url, lambda api: api.get(f"/v3/migrations/{segment(migration)}/report"))
-    made["audits"] = summaries
+    made["audits"] = [_of_migration(path, made, summary) for path, summary in summaries]
     data = (json.dumps(made, indent=1, ensure_ascii=False) + "\n").encode()
     files = [(json_file, data)]
     if html_file is not None:
@@ -125,6 +125,13 @@ def _audit(path: Path) -> dict[str, Any]:
     content = _read(path)
     try:
         return audit_summary(json.loads(content), hashlib.sha256(content).hexdigest())
+    except ValueError as exc:
+        fail(f"{path}: {exc}", USAGE)
+
+
+def _of_migration(path: Path, made: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return audit_of(made, summary)
     except ValueError as exc:
         fail(f"{path}: {exc}", USAGE)
 

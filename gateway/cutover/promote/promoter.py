@@ -84,6 +84,10 @@ class TopicPromoter:
         """See `operations/partners.py`."""
         return self._late.is_known(link, topic)
 
+    def late_writes_measured(self, link: str, topic: str) -> bool:
+        """See `operations/partners.py`."""
+        return self._late.is_measured(link, topic)
+
     async def require_no_late_writes(self, link: str, topics: Sequence[str], *, keep: bool = False) -> None:
         """See `operations/partners.py`."""
         await self._late.require_none(link, topics, keep=keep)

@@ -103,6 +103,10 @@ class RecordsAfterCutover:
         watched = mirror is not None and is_looked_at(mirror) and any(self._watched([mirror]))
         return not watched or (link, topic) in self._measured
 
+    def is_measured(self, link: str, topic: str) -> bool:
+        """Whether the source was compared since this process leads: one that need not be any more may not have been."""
+        return (link, topic) in self._measured
+
     async def look(self) -> None:
         """Ask every source that is there for the topics whose turn it is, once."""
         stopped = [m for m in self._store.mirrors.values() if m.state is MirrorState.STOPPED]
@@ -203,16 +207,16 @@ class RecordsAfterCutover:
 
     async def _compare(self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int]) -> None:
         """What cannot be read now is as it was seen last."""
-        counts = self._after_cutover.get(_key(mirror), {})
+        counts, measured = self._after_cutover.get(_key(mirror), {}), False
         try:
             floors = _floors(mirror, len(marks))
-            counts = (await self._late(link, mirror, marks, floors)).counts
+            counts, measured = (await self._late(link, mirror, marks, floors)).counts, True
         except (ControlError, NetError, TimeoutError, OSError, WrongLength) as exc:
             _log.debug("source of a promoted topic not compared", topic=mirror.mirror_topic, error=str(exc))
-        else:
-            self._measured.add(_key(mirror))
         if self._store.mirrors.get(_key(mirror)) is mirror:  # else a mirror back began or ended meanwhile
             self._note(mirror, counts)
+            if measured:
+                self._measured.add(_key(mirror))
 
     async def _marks(
         self, link: LinkRecord, mirrors: Sequence[MirrorRecord]

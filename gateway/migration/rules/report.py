@@ -22,8 +22,10 @@ KIND: Final = "LockgateMigrationReport"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportScene:
-    """All that goes into it. `mirrors`, `groups`: of the link. `clients`: group on the source -> its clients as last
-    seen there. `versions`: name -> version. `gateways`: of the fleet."""
+    """All that goes into it. `mirrors`, `groups`: of the link. `source_cluster_id`: of the link for which the file was
+    applied, '' when that is gone. `records_after_cutover`: of topics that are written on the target, by the source's
+    name; one that nobody has measured since this process leads is not in it. `versions`: name -> version. `gateways`:
+    of the fleet."""
 
     record: MigrationRecord
     file: Mapping[str, Any]
@@ -106,11 +108,21 @@ def _topic(scene: ReportScene, name: str, mirror: MirrorRecord | None) -> dict[s
         "cutover_time": stamp(mirror.cutover.at_ms) if written_on_target(mirror) else None,
         "cutovers": [{"source_ends": list(one.source), "target_ends": list(one.target)} for one in cutovers],
         "records_lost_before_mirrored": sum(one.count for one in mirror.lost),
-        "records_left_behind": sum(count for count in mirror.cutover.not_mirrored if count > 0),
-        "records_after_cutover": scene.records_after_cutover.get(name, 0),
+        **_left_behind(mirror),
+        "records_after_cutover": scene.records_after_cutover.get(name) if written_on_target(mirror) else 0,
         "undo": mirror.cutover.undo.value or None,
         "undo_until": stamp(mirror.cutover.undo_until_ms),
         "error": mirror.error_message,
+    }
+
+
+def _left_behind(mirror: MirrorRecord) -> dict[str, Any]:
+    """By the last failover. The count is null where that of a partition is unknown, and no more than a lower bound
+    where the source did not answer."""
+    counts, cutover = mirror.cutover.not_mirrored, mirror.cutover
+    return {
+        "records_left_behind": None if any(count < 0 for count in counts) else sum(counts),
+        "records_left_behind_exact": not counts or cutover.source_answered,
     }
 
 
@@ -174,10 +186,52 @@ def audit_summary(report_of_audit: Any, sha256: str) -> dict[str, Any]:
             "digest": str(report_of_audit["digest"]),
             "started": report_of_audit["started"],
             "finished": report_of_audit["finished"],
-            "topics": list(report_of_audit["topics"]),
+            "topics": [str(topic) for topic in report_of_audit["topics"]],
+            "sample": float(report_of_audit["sample"]["fraction"]),
+            "source_cluster_id": str(report_of_audit["source"]["cluster_id"]),
+            "target_cluster_id": str(report_of_audit["target"]["cluster_id"]),
             "partitions": len(partitions),
             "different_partitions": sum(one["verdict"] == "DIFFERENT" for one in partitions),
             "report_sha256": sha256,
         }
-    except (KeyError, TypeError) as exc:
+    except (KeyError, TypeError, ValueError) as exc:
         raise ValueError(f"no JSON report of `lockgate job audit`: {exc!r}") from exc
+
+
+def audit_of(migration: Mapping[str, Any], audit: Mapping[str, Any]) -> dict[str, Any]:
+    """An audit as it goes into the report of a migration: what it says of topics of that, between its clusters.
+
+    A verdict is of what was there when the audit began. `cut_over_since`: topics of it that were written on the source
+    then, and on the target now.
+
+    Args:
+        migration: as `report` builds it.
+        audit: as `audit_summary`.
+
+    Raises:
+        ValueError: it is of other clusters, or of none of the topics.
+    """
+    for key, side in (("source_cluster_id", "source"), ("target_cluster_id", "target")):
+        if migration[key] and audit[key] != migration[key]:
+            raise ValueError(
+                f"the audit's {side} is the cluster {audit[key] or '(unknown)'}, the migration's is {migration[key]}: "
+                "give one of these clusters"
+            )
+    topics = [one for application in migration["applications"] for one in application["topics"]]
+    if not {one["name"] for one in topics} & set(audit["topics"]):
+        raise ValueError(
+            f"the audit is of {', '.join(audit['topics'][:3]) or 'no topic'}, none of which migration "
+            f"'{migration['migration']}' has: give one of its topics"
+        )
+    began = _time(audit["started"])
+    since = [
+        one["name"]
+        for one in topics
+        if one["name"] in audit["topics"] and one.get("cutover_time") and _time(one["cutover_time"]) > began
+    ]
+    return {**audit, "cut_over_since": since}
+
+
+def _time(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -65,14 +65,15 @@ def _topic(application: str, one: Mapping[str, Any]) -> Sequence[object]:
         return (application, one["name"], "not mirrored", "", "", "", "")
     last = one["cutovers"][-1] if one["cutovers"] else {"source_ends": [], "target_ends": []}
     remarks = [
-        f"{one[key]:,} records {words}"
+        f"{'an unknown number of' if one[key] is None else f'{one[key]:,}'} records {words}"
         for key, words in (
             ("records_lost_before_mirrored", "deleted before they were mirrored"),
             ("records_left_behind", "left behind by a failover"),
             ("records_after_cutover", "came to the source behind the cutover"),
         )
-        if one[key]
+        if one[key] != 0
     ]
+    remarks += [] if one["records_left_behind_exact"] else ["the source did not say what a failover left behind"]
     remarks += [one["error"]] if one["error"] else []
     return (
         application,
@@ -118,11 +119,14 @@ def _not_kept(count: int) -> str:
 def _audits(audits: Sequence[Mapping[str, Any]]) -> str:
     if not audits:
         return "<p>None was given: <code>lockgate report create --audit FILE</code>.</p>"
-    heads = ("Verdict", "Topics", "Partitions", "Different", "Digest", "SHA-256 of its report")
+    heads = ("Verdict", "Began", "Sample", "Topics", "Cut over since", "Partitions", "Different", "Digest", "SHA-256")
     rows = [
         (
             one["verdict"],
+            one["started"],
+            f"{one['sample']:.0%}" if one["sample"] >= 0.01 else f"{one['sample']:.2%}",
             ", ".join(one["topics"]),
+            ", ".join(one["cut_over_since"]),
             one["partitions"],
             one["different_partitions"],
             one["digest"],

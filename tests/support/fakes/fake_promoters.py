@@ -29,6 +29,7 @@ class FakePromoters:
     waits: str = ""
     late_writes: str = ""
     kept_late: bool = False
+    measured: bool = True
     after_cutover: Mapping[int, int] = field(default_factory=dict)
     cutover: tuple[int, ...] = (7, 8, 9)
     asked: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
@@ -104,6 +105,9 @@ class FakeTopicPromoter:
 
     def late_writes_known(self, link: str, topic: str) -> bool:
         return True
+
+    def late_writes_measured(self, link: str, topic: str) -> bool:
+        return self.shared.measured
 
     def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
         return self.shared.after_cutover

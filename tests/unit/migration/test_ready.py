@@ -69,6 +69,21 @@ async def test_all_of_a_link(scene: Plane) -> None:
         await scene.service.readiness.of_link("x")
 
 
+async def test_only_the_file_that_was_applied_is_told_of(scene: Plane) -> None:
+    """All of a link is judged under its name, which a migration may have, too."""
+    applied = FILE.model_copy(update={"migration": "l"})
+    await scene.service.migrations.apply(applied, "ann")
+    readiness = scene.service.readiness
+    await readiness.of_file(applied)
+    scores = dict(readiness.last["l"])
+    assert scores.keys() == {"a"}
+    await readiness.of_link("l")
+    await readiness.of_file(
+        parsed({"migration": "l", "link": "l", "applications": [{"name": "draft", "topics": ["orders"]}]})
+    )
+    assert readiness.last["l"] == scores
+
+
 async def test_scores_of_migrations_are_kept_for_the_metrics(scene: Plane) -> None:
     await scene.service.migrations.apply(FILE, "ann")
     await scene.service.readiness.look()

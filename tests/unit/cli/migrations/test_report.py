@@ -17,7 +17,10 @@ AUDIT = {
     "digest": "d1",
     "started": "2026-11-25T00:00:00Z",
     "finished": "2026-11-25T00:01:00Z",
+    "source": {"cluster_id": "S"},
+    "target": {"cluster_id": "T"},
     "topics": ["orders"],
+    "sample": {"fraction": 1.0, "seed": 0},
     "partitions": [{"verdict": "IDENTICAL"}, {"verdict": "DIFFERENT"}],
 }
 
@@ -103,6 +106,14 @@ def test_a_key_that_others_may_read_is_refused(keys, run, tmp_path):
 
 def test_a_key_is_never_written_over(keys, run):
     assert "exists" in run("report", "key", str(keys[0]), str(keys[1]), code=2).stderr
+
+
+def test_an_audit_of_another_cluster_is_not_signed(made, run, tmp_path):
+    audit, out = tmp_path / "other.json", tmp_path / "x.json"
+    audit.write_text(json.dumps(AUDIT | {"source": {"cluster_id": "X"}}))
+    arguments = ["report", "create", "--migration", "m", "--json", str(out), "--audit", str(audit)]
+    assert f"{audit}: the audit's source is the cluster X" in run(*arguments, code=2).stderr
+    assert not out.exists()
 
 
 def test_what_is_no_audit_and_no_migration(linked, run, tmp_path):

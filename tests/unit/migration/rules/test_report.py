@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.migration.rules.file import as_text, parsed, plain
-from gateway.migration.rules.report import ReportScene, audit_summary, report
+from gateway.migration.rules.report import ReportScene, audit_of, audit_summary, report
 from gateway.migration.rules.report_page import report_page
 from gateway.migration.rules.resolve import resolve
 from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
@@ -91,3 +91,81 @@ def test_an_audit_that_is_none() -> None:
         audit_summary({"verdict": "x"}, "0")
     with pytest.raises(ValueError, match="no JSON report"):
         audit_summary([], "0")
+
+
+def test_what_nobody_has_measured_is_null_and_said() -> None:
+    """Whoever leads since a moment ago has not compared the source yet: 0 would be a claim."""
+    found = report(replace(SCENE, records_after_cutover={}))
+    assert found["applications"][0]["topics"][0]["records_after_cutover"] is None
+    assert "an unknown number of records came to the source behind the cutover" in report_page(found, "0")
+    before = report(replace(SCENE, records_after_cutover={}, mirrors=[MIRROR]))
+    assert before["applications"][0]["topics"][0]["records_after_cutover"] == 0
+
+
+@pytest.mark.parametrize(
+    ("not_mirrored", "answered", "count", "exact", "words"),
+    [
+        ((), False, 0, True, ""),
+        ((3, 4), True, 7, True, "7 records left behind by a failover"),
+        ((3, 4), False, 7, False, "the source did not say what a failover left behind"),
+        ((3, -1), False, None, False, "an unknown number of records left behind by a failover"),
+    ],
+)
+def test_what_a_failover_left_behind(
+    not_mirrored: tuple[int, ...], answered: bool, count: int | None, exact: bool, words: str
+) -> None:
+    mirror = changed(STOPPED, not_mirrored=not_mirrored, source_answered=answered)
+    found = report(replace(SCENE, mirrors=[mirror]))
+    (topic,) = found["applications"][0]["topics"]
+    assert (topic["records_left_behind"], topic["records_left_behind_exact"]) == (count, exact)
+    page = report_page(found, "0")
+    assert words in page
+    assert ("left behind" in page) is bool(words)
+
+
+AUDIT: dict[str, Any] = {
+    "verdict": "IDENTICAL",
+    "digest": "d1",
+    "started": "1970-01-01T00:00:02.000+00:00",
+    "finished": "1970-01-01T00:00:03.000+00:00",
+    "source": {"cluster_id": "S"},
+    "target": {"cluster_id": "T"},
+    "topics": ["orders"],
+    "sample": {"fraction": 0.001, "seed": 1},
+    "partitions": [],
+}
+
+
+def taken_in(**other: Any) -> dict[str, Any]:
+    return audit_of(report(SCENE), audit_summary(AUDIT | other, "0"))
+
+
+def test_an_audit_is_told_with_when_it_began_and_how_much_it_saw() -> None:
+    audit = taken_in()
+    assert (audit["sample"], audit["cut_over_since"]) == (0.001, [])
+    page = report_page(report(SCENE) | {"audits": [audit]}, "0")
+    assert "0.10%" in page
+    assert "1970-01-01T00:00:02.000+00:00" in page
+
+
+def test_an_audit_from_before_the_cutover_says_nothing_of_what_came_behind_it() -> None:
+    assert taken_in(started="1970-01-01T00:00:00.500+00:00")["cut_over_since"] == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"source": {"cluster_id": "X"}}, "the audit's source is the cluster X, the migration's is S"),
+        ({"target": {"cluster_id": "S"}}, "the audit's target is the cluster S, the migration's is T"),
+        ({"topics": ["payments"]}, "the audit is of payments, none of which migration 'm' has"),
+    ],
+)
+def test_an_audit_of_something_else_is_refused(other: dict[str, Any], words: str) -> None:
+    """A report that is signed with it says IDENTICAL of what nobody has compared."""
+    with pytest.raises(ValueError, match=words):
+        taken_in(**other)
+
+
+def test_clusters_that_are_not_known_any_more_refuse_no_audit() -> None:
+    gone = report(replace(SCENE, source_cluster_id=""))
+    assert audit_of(gone, audit_summary(AUDIT, "0"))["verdict"] == "IDENTICAL"
