@@ -127,6 +127,7 @@ class ControlParts:
         self.differences = CopyDifferences(self.deleted)
         self.tasks = LinkTasks(host.wall_ms)
         self.pauses_seen = PausesSeen(host.monotonic)
+        self.deleted.subscribe(lambda mirror: self.pauses_seen.forget(mirror.link, mirror.mirror_topic))
         self.acl_sync = AclSync(
             records=self.records,
             sources=sources,
@@ -193,8 +194,8 @@ def topic_promoter(
     """
     clock, ends = clock or parts.clock, ends or NetSourceEnds(parts.sources)
 
-    def pause_ended(link: str, outcome: str, seconds: float, steps: Mapping[str, float]) -> None:
-        parts.pauses_seen.ended(link, outcome, seconds)
+    def pause_ended(link: str, topics: Sequence[str], outcome: str, seconds: float, steps: Mapping[str, float]) -> None:
+        parts.pauses_seen.ended(link, topics, outcome, seconds)
         on_pause_ended(link, outcome, seconds, steps)
 
     tools = PromoteTools(

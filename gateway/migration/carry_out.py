@@ -82,7 +82,7 @@ class CarryOut:
         await self._until_over(link, names)
         told_by = self._clock() + PAUSE_TOLD_S
         while True:  # the record says STOPPED a moment before the pause is over
-            pause_ms = self._pauses.since(link, begun)
+            pause_ms = self._pauses.since(link, names, begun)
             if pause_ms >= 0 or self._clock() >= told_by:
                 return Done(self._carried(link, along) if along else "", pause_ms=pause_ms)
             await asyncio.sleep(_LOOK_S)

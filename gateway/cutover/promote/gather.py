@@ -35,8 +35,8 @@ _READ_S = 5.0  # before the write pause; under it what is left of the write paus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromoteTools:
-    """What every run uses. `pauses`: the live gateways by name. `on_pause_ended(link, outcome, seconds, steps)`:
-    `steps` are the seconds of it by what was done.
+    """What every run uses. `pauses`: the live gateways by name. `on_pause_ended(link, topics, outcome, seconds,
+    steps)`: `steps` are the seconds of it by what was done.
     `earliest_pause`: by `clock`; what a killed predecessor had in flight lands before. `go_on(link, topic)`: the record
     says that a failback is to go on.
 
@@ -56,7 +56,7 @@ class PromoteTools:
     ends: SourceEnds
     target_ends: SourceEnds
     limits: PromoteLimits
-    on_pause_ended: Callable[[str, str, float, Mapping[str, float]], None]
+    on_pause_ended: Callable[[str, Sequence[str], str, float, Mapping[str, float]], None]
     clock: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     earliest_pause: float

@@ -32,6 +32,7 @@ class PromotePause:
         self._tools = tools
         self._publisher = tools.publisher
         self._link = link
+        self._topics = tuple(topics)
         self._pauses: tuple[Pause, ...] = ()
         self._memory = memory
         self._told: set[str] = set()
@@ -88,7 +89,7 @@ class PromotePause:
         if began is None:
             return None
         paused_s, steps, self._steps = self._tools.clock() - began, self._steps, {}
-        self._tools.on_pause_ended(self._link, outcome, paused_s, steps)
+        self._tools.on_pause_ended(self._link, self._topics, outcome, paused_s, steps)
         self._log.info(
             "the write pause is over",
             outcome=outcome,

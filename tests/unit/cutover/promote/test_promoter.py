@@ -36,6 +36,8 @@ async def test_cuts_over_and_hands_over(scene: TopicScene) -> None:
     assert scene.phases[-1] is WritePhase.SWITCHED
     assert ("l", "orders") not in scene.plane.engine.running
     assert scene.held == [("l", "stopped")]
+    seen = scene.plane.parts.pauses_seen
+    assert (seen.since("l", ["orders"], 0.0) >= 0, seen.since("l", ["payments"], 0.0)) == (True, -1)
     assert scene.forwarder.paused == [("orders", 1)]
 
 
