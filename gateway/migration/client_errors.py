@@ -125,12 +125,15 @@ class WatchedErrors:
         self._ask = ask
         self._files: dict[str, tuple[str, MigrationFile | None]] = {}
         self._names: dict[str, tuple[tuple[int, str], frozenset[Name]]] = {}
-        self._told: dict[str, tuple[int, ClientErrors]] = {}
+        self._told: dict[str, tuple[tuple[int, frozenset[Name]], ClientErrors]] = {}
 
     def of(self, migration: str) -> ClientErrors | None:
-        """What is known; None: the rule is not in its file, or nobody was asked yet since it went on or stopped."""
+        """What is known; None: the rule is not in its file, or nobody was asked yet since it went on or stopped, or
+        since something of it was promoted."""
         record, told = self._store.migrations.get(migration), self._told.get(migration)
-        return None if record is None or told is None or told[0] != record.state_since_ms else told[1]
+        if record is None or told is None or told[0] != (record.state_since_ms, self._names_of(record)):
+            return None
+        return told[1]
 
     async def look(self) -> None:
         """Ask for each migration that has the rule."""
@@ -144,7 +147,7 @@ class WatchedErrors:
     async def _look_at(self, record: MigrationRecord) -> None:
         names = self._names_of(record)
         told = await self._ask(Asked(record.name, names, self._seconds(record))) if names else ClientErrors()
-        self._told[record.name] = record.state_since_ms, told
+        self._told[record.name] = (record.state_since_ms, names), told
 
     def _seconds(self, record: MigrationRecord) -> float:
         """Who goes on begins to count anew: what was answered before counts no more."""

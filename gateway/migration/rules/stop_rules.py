@@ -58,15 +58,20 @@ def fired(file: MigrationFile, plan: MigrationPlan, world: World, accepted: Mapp
 def unmeasured(file: MigrationFile, plan: MigrationPlan, world: World) -> str:
     """Why nobody can say whether a rule fires, so that nothing more is promoted; '' when all can be told.
 
-    Whoever leads since a moment ago has measured nothing yet. Of `target_lag` nothing is awaited: a group that never
+    Whoever leads since a moment ago has measured nothing yet; a gateway that does not answer may have all the clients
+    that fail. Of `target_lag` nothing is awaited: a group that never
     commits has none.
     """
     promoted = _promoted(plan, world)
     untold = [name for name in promoted if not world.mirrors[name].late_known]
     if file.stop_when.late_writes is not None and untold:
         return f"stop_when.late_writes is not measured yet ('{untold[0]}')"
-    if file.stop_when.client_errors_percent is not None and promoted and world.client_errors is None:
+    if file.stop_when.client_errors_percent is None or not promoted:
+        return ""
+    if world.client_errors is None:
         return "stop_when.client_errors_percent is not measured yet: the gateways are being asked"
+    if unheard := world.client_errors.unheard:
+        return f"stop_when.client_errors_percent is not measured: gateway '{unheard[0]}' does not tell what it has seen"
     return ""
 
 

@@ -115,6 +115,7 @@ async def test_those_that_have_the_rule_are_asked_for_while_they_are_live(plane:
     assert asking.asked == []  # nothing is promoted
     assert watched.of("m") == ClientErrors()
     await plane.by_hand(changed(record, state=MirrorState.STOPPED))
+    assert watched.of("m") is None  # what was told is not of what was promoted since
     await watched.look()
     assert asking.asked == [Asked("m", frozenset({X}), 25.0)]
     assert watched.of("m") == asking.answer
