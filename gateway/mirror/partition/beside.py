@@ -1,8 +1,9 @@
 """The thread in which batches are opened that are too much for the event loop: one for all mirrors of a gateway.
 
-Python runs one thread at a time, so a thread that computes holds the event loop up as well, for five milliseconds each
-time that the loop has something to do. This one rests between slices of a millisecond or two; then the loop has its
-turn at once.
+Python runs one thread at a time, so a thread that computes holds the event loop up as well: each time that the loop
+comes back from the system, which is several times a request. So this one works for half a millisecond and rests for
+four times as long. It has a fifth of the time then, which is a hundred thousand records a second, and the loop is not
+made to wait in the rest.
 """
 
 from __future__ import annotations
@@ -20,30 +21,34 @@ from gateway.mirror.partition.rules.opened import beside
 if TYPE_CHECKING:
     from gateway.mirror.partition.runner import PartitionRunner
 
-_SLICE: Final = 1_024  # units of work
-_REST_S: Final = 0.0005
+SLICE_S: Final = 0.0005
+RESTS: Final = 4
+"""Times what was worked."""
+_REST_AT_MOST_S: Final = 0.05
 
 
 class Paced:
-    """`spend` rests after each slice."""
+    """`spend` rests after each slice. `cpu`: seconds of CPU that the thread has had."""
 
-    def __init__(self, rest: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, rest: Callable[[float], None] = time.sleep, cpu: Callable[[], float] = time.thread_time) -> None:
         self._rest = rest
-        self._done = 0
+        self._cpu = cpu
+        self._began = cpu()
 
     def spend(self, count: int) -> None:
         """See `protocol.batch.work.Spend`."""
-        self._done += count
-        if self._done >= _SLICE:
-            self._done = 0
-            self._rest(_REST_S)
+        worked = self._cpu() - self._began
+        if worked >= SLICE_S:
+            self._rest(min(worked * RESTS, _REST_AT_MOST_S))
+            self._began = self._cpu()
 
 
 async def work_beside(runner: PartitionRunner, command: WorkBeside) -> None:
     """Carry it out, and tell the runner."""
-    terms = beside(Paced().spend)
     try:
-        opened = await asyncio.get_running_loop().run_in_executor(_thread(), command.work, terms)
+        opened = await asyncio.get_running_loop().run_in_executor(
+            _thread(), lambda: command.work(beside(Paced().spend))
+        )
     except Exception as exc:  # noqa: BLE001 - this partition's fault stays this partition's
         runner.worked(command, exc)
     else:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any, cast
 
-from gateway.mirror.partition.beside import Paced, work_beside
+import pytest
+
+from gateway.mirror.partition.beside import RESTS, SLICE_S, Paced, work_beside
 from gateway.mirror.partition.rules.commands import WorkBeside
 from gateway.mirror.partition.rules.opened import MOST_INFLATED, Opened, Terms
 
@@ -22,13 +24,33 @@ def command_of(work: Any) -> WorkBeside:
     return WorkBeside(work, (0, 0), lambda _now: ())
 
 
-def test_it_rests_after_each_slice() -> None:
+class Cpu:
+    def __init__(self) -> None:
+        self.had = 7.0
+
+    def __call__(self) -> float:
+        return self.had
+
+
+def test_it_works_for_a_fifth_of_the_time() -> None:
     rests: list[float] = []
-    paced = Paced(rests.append)
-    for _ in range(10):
+    cpu = Cpu()
+    paced = Paced(rests.append, cpu)
+    for _ in range(100):
+        cpu.had += SLICE_S / 2
         paced.spend(512)
-    assert len(rests) == 5
-    assert sum(rests) < 0.01
+    assert len(rests) == 50
+    assert sum(rests) == pytest.approx(RESTS * (cpu.had - 7.0))
+
+
+def test_it_does_not_rest_for_long_whatever_took_long() -> None:
+    rests: list[float] = []
+    cpu = Cpu()
+    paced = Paced(rests.append, cpu)
+    cpu.had += 10
+    paced.spend(512)
+    paced.spend(512)
+    assert rests == [0.05]
 
 
 async def test_it_is_done_in_a_thread_and_told_on_the_loop() -> None:
