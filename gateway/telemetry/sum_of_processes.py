@@ -26,6 +26,7 @@ _RULES: Final[dict[str, Callable[[Iterable[float]], float]]] = {
 """Which number counts where not the sum does."""
 
 _HELP: Final = "# HELP "
+_COUNTED: Final = (" counter\n", " histogram\n")
 
 
 def summed(texts: Sequence[str]) -> str:
@@ -36,6 +37,11 @@ def summed(texts: Sequence[str]) -> str:
             name = block[len(_HELP) : block.index(" ", len(_HELP))]
             families.setdefault(name, []).append(block)
     return "".join(blocks[0] if len(blocks) == 1 else _sum(name, blocks) for name, blocks in families.items())
+
+
+def counted(text: str) -> str:
+    """Those families that only grow, counters and histograms: what counts of a process that is not heard now."""
+    return "".join(block for block in _blocks(text) if any(kind in block for kind in _COUNTED))
 
 
 def _blocks(text: str) -> Iterable[str]:

@@ -1,7 +1,9 @@
 """What the first worker answers for all of its gateway: metrics and checks, with those of the others in them.
 
 They are asked over the channel of the fleet, in which they are members. One that does not answer in time is left out:
-it is being started again, and connections go to the others meanwhile. `lockgate_workers` says how many have answered.
+it is busy, or being started again, and connections go to the others meanwhile. `lockgate_workers` says how many have
+answered. What it had counted when it was last heard counts on: a sum that falls is a restart to Prometheus, which takes
+all that was ever counted for new at the next scrape.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from gateway.fleet.rules.worker_names import worker_name
 from gateway.kafka.connection.errors import NetError
 from gateway.runtime.workers.share import Worker
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.sum_of_processes import summed
+from gateway.telemetry.sum_of_processes import counted, summed
 
 ASK: Final = "worker"
 _ANSWER_S: Final = 1.0
@@ -40,6 +42,7 @@ class Siblings:
         self._peers = peers
         self._metrics = metrics
         self._checks = checks
+        self._counted: dict[str, str] = {}
         if self._others:
             peers.handlers[ASK] = self._answer
 
@@ -48,9 +51,12 @@ class Siblings:
         own, content_type = await self._metrics.text()
         if not self._others:
             return own, content_type
-        told = [await _inflated(said) for said in (await self._ask(_METRICS)).values()]
+        told = {name: await _inflated(said) for name, said in (await self._ask(_METRICS)).items()}
+        before = [text for name, text in self._counted.items() if name not in told]
+        for name, text in told.items():
+            self._counted[name] = await asyncio.to_thread(counted, text)
         up = "# HELP lockgate_workers Processes of this gateway that answer.\n# TYPE lockgate_workers gauge\n"
-        texts = [own.decode(), *told, f"{up}lockgate_workers {1.0 + len(told)}\n"]
+        texts = [own.decode(), *told.values(), *before, f"{up}lockgate_workers {1.0 + len(told)}\n"]
         return (await asyncio.to_thread(summed, texts)).encode(), content_type
 
     async def checks(self) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.numbers import FleetNumbers
-from gateway.telemetry.sum_of_processes import summed
+from gateway.telemetry.sum_of_processes import counted, summed
 
 ONE = """# HELP a_total Some.
 # TYPE a_total counter
@@ -72,3 +72,11 @@ def test_a_gateways_own_metrics_are_those_of_one_process() -> None:
     assert samples(one).keys() <= found.keys()
     # HELP and TYPE once for each family
     assert summed([one, other]).count("# TYPE lockgate_fleet_leader") == 1
+
+
+def test_what_only_grows() -> None:
+    gauge = "# HELP g Now.\n# TYPE g gauge\ng 4.0\n"
+    counter = "# HELP c_total Ever.\n# TYPE c_total counter\nc_total 4.0\n"
+    histogram = '# HELP h Long.\n# TYPE h histogram\nh_bucket{le="+Inf"} 1.0\nh_count 1.0\nh_sum 2.0\n'
+    assert counted(gauge + counter + gauge + histogram) == counter + histogram
+    assert counted("") == ""

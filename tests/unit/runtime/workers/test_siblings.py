@@ -75,6 +75,18 @@ async def test_one_that_does_not_answer_is_left_out(monkeypatch: pytest.MonkeyPa
     assert checks == {"lease": "gw#3: it is over", "target": ""}
 
 
+async def test_what_one_had_counted_counts_on_while_it_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum that falls and is whole again is, to a rate, all that was ever counted, in one scrape."""
+    monkeypatch.setattr(siblings, "_ANSWER_S", 0.2)
+    async with running(3) as made:
+        await made[0].siblings.text()
+        await made[1].peers.close()
+        await made[0].siblings.text()
+        text, _ = await made[0].siblings.text()
+    assert value(text, "lockgate_workers ") == 2
+    assert value(text, "lockgate_write_pause_duration_seconds_count") == 3
+
+
 async def test_a_gateway_of_one_process_asks_nobody() -> None:
     def none() -> Mapping[str, str]:
         return {"lease": "over"}
