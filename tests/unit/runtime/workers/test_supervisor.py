@@ -25,6 +25,8 @@ folder, mode = Path(sys.argv[1]), sys.argv[2]
 def worker(index, life):
     (folder / f"pid-{index}-{os.getpid()}").write_text("")
     if mode == "cannot start" and index == 1:
+        while not list(folder.glob("pid-0-*")):  # else the end of this one may come before the other has said anything
+            time.sleep(0.01)
         return 3
     signal.signal(signal.SIGTERM, lambda *_: None if mode == "deaf" else os._exit(0))
     life.serves()
