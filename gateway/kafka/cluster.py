@@ -286,9 +286,9 @@ class Cluster:
         """
         return await self._coordinators.find(transactional_id, self._deadline_s(timeout_s), TRANSACTION)
 
-    def invalidate_transaction_coordinator(self, transactional_id: str) -> None:
+    def invalidate_transaction_coordinator(self, transactional_id: str, node_id: int | None = None) -> None:
         """The transactional id has moved: ask again next time."""
-        self._coordinators.forget(transactional_id, TRANSACTION)
+        self._coordinators.forget(transactional_id, TRANSACTION, node_id)
 
     async def _request_once(
         self, message: Any, node_id: int, cap: int | None, deadline: float, lane: Lane = CONTROL_LANE

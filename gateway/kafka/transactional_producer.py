@@ -217,7 +217,7 @@ class TransactionalProducer:
             connection = await self._cluster.connection(node, _LANE, timeout_s)
             (state,) = (await connection.request(request, timeout_s=timeout_s)).transaction_states
             if state.error_code in _MOVED:
-                self._cluster.invalidate_transaction_coordinator(self._name)
+                self._cluster.invalidate_transaction_coordinator(self._name, node)
                 return state.error_code, None
             return 0, state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
@@ -326,17 +326,17 @@ class TransactionalProducer:
         """The coordinator's answer without an error. `sending`: called right before each time the request is sent."""
 
         async def once(timeout_s: float) -> tuple[int, Any]:
+            node = await self._cluster.transaction_coordinator(self._name, timeout_s)
             try:
-                node = await self._cluster.transaction_coordinator(self._name, timeout_s)
                 connection = await self._cluster.connection(node, _LANE, timeout_s)
                 sending()
                 answer = await connection.request(request, cap=cap, timeout_s=timeout_s)
             except ClusterUnavailable:
-                self._cluster.invalidate_transaction_coordinator(self._name)
+                self._cluster.invalidate_transaction_coordinator(self._name, node)
                 raise
             code = code_of(answer)
             if code in _MOVED:
-                self._cluster.invalidate_transaction_coordinator(self._name)
+                self._cluster.invalidate_transaction_coordinator(self._name, node)
             return (0 if code == good else code), answer
 
         return await self._again(what, once, deadline)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ _OFFSETS = "__consumer_offsets"
 TIMEOUT_S = 10.0
 _CONCURRENT_S = 5.0
 _AGAIN_S = 0.05
-_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 _BUSY = (*_MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
@@ -80,6 +80,14 @@ def _names(topic: str, partitions: Iterable[int]) -> Iterable[str]:
 
 class Unseen(Exception):
     """The cluster is too old to describe transactions (before Kafka 3.0)."""
+
+
+class _Asked(NamedTuple):
+    """A coordinator by the name of what it coordinates. `forget` takes the node that it turned out not to be."""
+
+    name: str
+    find: Callable[[str, float], Awaitable[int]]
+    forget: Callable[[str, int], None]
 
 
 class TransactionCoordinators:
@@ -139,7 +147,8 @@ class TransactionCoordinators:
     async def _call(self, side: TransactionSide, transactional_id: str, message: Any, cap: int) -> Any:
         name = id_at(transactional_id, side)
         cluster = self.cluster(side)
-        return await self._send(cluster, cluster.transaction_coordinator(name, TIMEOUT_S), message, cap, name)
+        find, forget = cluster.transaction_coordinator, cluster.invalidate_transaction_coordinator
+        return await self._send(cluster, _Asked(name, find, forget), message, cap)
 
     def _require_lease(self) -> None:
         if not self._lease_valid():
@@ -155,11 +164,35 @@ class TransactionCoordinators:
         """Send a request to the coordinator of a group, once. Raises as `call`."""
         self._require_lease()
         cluster = self.cluster(side)
-        return self._leased(await self._send(cluster, cluster.coordinator(group, TIMEOUT_S), message, cap, group))
+        asked = _Asked(group, cluster.coordinator, cluster.invalidate_coordinator)
+        return self._leased(await self._send(cluster, asked, message, cap))
 
-    async def _send(self, cluster: Cluster, coordinator: Any, message: Any, cap: int, name: str) -> Any:
+    async def _send(self, cluster: Cluster, asked: _Asked, message: Any, cap: int) -> Any:
+        """Whoever turns out not to be the coordinator is forgotten, and nobody that was found meanwhile."""
         try:
-            node = await coordinator
+            node = await asked.find(asked.name, TIMEOUT_S)
+        except BrokerError as exc:
+            raise Refused(exc.code, str(exc)) from exc
+        except NetError as exc:
+            raise Refused(_unconnected(cluster, message, exc), str(exc)) from exc
+        connection = await self._connected(cluster, asked, node, message, cap)
+        try:
+            answer = await connection.request(message, cap=cap, timeout_s=TIMEOUT_S)
+        except NetError as exc:
+            _abandon(connection, message)
+            asked.forget(asked.name, node)
+            raise Lost(str(exc)) from exc
+        except asyncio.CancelledError:
+            _abandon(connection, message)
+            raise
+        if not _MOVED.isdisjoint(_codes(answer)):
+            asked.forget(asked.name, node)
+        return answer
+
+    @staticmethod
+    async def _connected(cluster: Cluster, asked: _Asked, node: int, message: Any, cap: int) -> Connection:
+        """Raises Refused."""
+        try:
             client = CLIENT.get()
             if client is None:
                 connection = await cluster.connection(node, LANE, TIMEOUT_S)
@@ -171,27 +204,9 @@ class TransactionCoordinators:
         except UnsupportedVersion as exc:
             raise Refused(ErrorCode.UNSUPPORTED_VERSION, str(exc)) from exc
         except NetError as exc:
-            self._forget(cluster, name)
+            asked.forget(asked.name, node)
             raise Refused(_unconnected(cluster, message, exc), str(exc)) from exc
-        try:
-            return await connection.request(message, cap=cap, timeout_s=TIMEOUT_S)
-        except NetError as exc:
-            _abandon(connection, message)
-            self._forget(cluster, name)
-            raise Lost(str(exc)) from exc
-        except asyncio.CancelledError:
-            _abandon(connection, message)
-            raise
-
-    def noticed(self, side: TransactionSide, transactional_id: str, code: int) -> None:
-        """An error code of a coordinator's answer: it may have moved."""
-        if code in _MOVED:
-            self._forget(self.cluster(side), id_at(transactional_id, side))
-
-    @staticmethod
-    def _forget(cluster: Cluster, name: str) -> None:
-        cluster.invalidate_transaction_coordinator(name)
-        cluster.invalidate_coordinator(name)
+        return connection
 
     async def init(
         self, side: TransactionSide, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None
@@ -217,7 +232,6 @@ class TransactionCoordinators:
             answer = await self.call(side, transactional_id, request, _INIT_CAP)
             if not answer.error_code:
                 return ProducerIdentity(answer.producer_id, answer.producer_epoch)
-            self.noticed(side, transactional_id, answer.error_code)
             if answer.error_code not in _BUSY or asyncio.get_running_loop().time() >= deadline:
                 raise Refused(answer.error_code, f"InitProducerId of {transactional_id!r} at {side}")
             await asyncio.sleep(_AGAIN_S)
@@ -240,7 +254,6 @@ class TransactionCoordinators:
         if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             return None
         if found.error_code:
-            self.noticed(side, transactional_id, found.error_code)
             raise Refused(found.error_code, f"DescribeTransactions of {transactional_id!r} at {side}")
         return SeenTransaction(
             ProducerIdentity(found.producer_id, found.producer_epoch),
@@ -270,6 +283,18 @@ class TransactionCoordinators:
         asked = (unended_at(cluster, node, TIMEOUT_S) for node in cluster.view.brokers)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         return frozenset(name for answer in answers if not isinstance(answer, BaseException) for name in answer)
+
+
+def _codes(answer: Any) -> Iterator[int]:
+    """The error codes of a coordinator's answer, as each kind of them has them; partitions have one each."""
+    if (code := getattr(answer, "error_code", None)) is not None:
+        yield code
+    for topic in getattr(answer, "topics", ()):  # TxnOffsetCommit
+        yield from (part.error_code for part in topic.partitions)
+    for topic in getattr(answer, "results_by_topic_v3_and_below", ()):  # AddPartitionsToTxn
+        yield from (part.partition_error_code for part in topic.results_by_partition)
+    for state in getattr(answer, "transaction_states", ()):  # DescribeTransactions
+        yield state.error_code
 
 
 def _abandon(connection: Connection, message: Any) -> None:

@@ -138,7 +138,6 @@ class AddOffsetsToTxnHandler:
         with self._adding.begun(producer, side, wanted) as opened:
             cap = min(_CAP, exchange.api_version)
             answer = await transactions.coordinators.call(side, request.transactional_id, message, cap)
-        transactions.coordinators.noticed(side, request.transactional_id, answer.error_code)
         self._adding.taken(producer, opened, [answer.error_code])
         return int(answer.error_code)
 

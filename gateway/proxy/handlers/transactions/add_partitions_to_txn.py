@@ -147,8 +147,6 @@ class _Call:
             for topic in answer.results_by_topic_v3_and_below
             for part in topic.results_by_partition
         }
-        for code in set(codes.values()):
-            transactions.coordinators.noticed(side, self._name, code)
         self._handler.adding.taken(producer, opened, codes.values())
         return codes
 

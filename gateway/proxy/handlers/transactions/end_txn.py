@@ -97,7 +97,6 @@ class EndTxnHandler:
             except Refused:
                 producer.not_ended()
                 raise
-        transactions.coordinators.noticed(side, request.transactional_id, answer.error_code)
         self._ended(producer, answer.error_code)
         return lambda: self._reply(exchange, answer.error_code)
 

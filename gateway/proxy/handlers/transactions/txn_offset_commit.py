@@ -178,14 +178,11 @@ class TxnOffsetCommitHandler:
             cap = min(_CAP, exchange.api_version)
             answer = await transactions.coordinators.call_group(side, group, message, cap)
         back = {name: topic for topic, name in names.items()}
-        codes = denied | {
+        return denied | {
             (back.get(topic.name, topic.name), part.partition_index): part.error_code
             for topic in answer.topics
             for part in topic.partitions
         }
-        if any(code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE) for code in codes.values()):
-            transactions.coordinators.cluster(side).invalidate_coordinator(group)
-        return codes
 
     def _reply(self, exchange: Exchange, request: Any, code: int, codes: _Codes | None = None) -> None:
         kind = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
