@@ -17,6 +17,7 @@ from gateway.operations.cluster_errors import knows_no_topic, source_errors, tar
 from gateway.operations.door import Door
 from gateway.state.records import NOT_PADDED, MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from gateway.topics.lifted_configs import LiftedConfigs
+from gateway.topics.rules.copy_watch import Look, failure
 from protocol.errors import ErrorCode
 
 _REPLICAS = "replication.factor"
@@ -31,6 +32,10 @@ class PreparedCopy:
     starts: tuple[PartitionStart, ...] = ()
 
 
+class CopyGone(Conflict):
+    """Somebody deleted the copy's topic while the failback was under way."""
+
+
 async def own_configs(target: ClusterAccess, record: MirrorRecord, source: ClusterAccess) -> dict[str, str]:
     """What the copy has of configs of its own, and `replication.factor`; to be kept before they change or go.
 
@@ -38,6 +43,7 @@ async def own_configs(target: ClusterAccess, record: MirrorRecord, source: Clust
 
     Raises:
         SourceUnreachable, TargetUnreachable, Conflict: a cluster does not answer, or refuses.
+        CopyGone: the copy was deleted, as the controller says, too.
     """
     access, name = (target, record.mirror_topic) if _is_forward(record) else (source, record.source_topic)
     replicas_at_most = max(1, access.broker_count())
@@ -45,6 +51,9 @@ async def own_configs(target: ClusterAccess, record: MirrorRecord, source: Clust
         found = (await access.topics([name])).get(name)
         kept = {} if found is None else dict(await access.topic_overrides(name))
     if found is None:
+        await _require_there(target, record, access, name)
+        if _is_forward(record):
+            raise TargetUnreachable(f"topic {name} is not there, or not yet")  # that broker may not have heard of it
         with target_errors():
             found = await _topic(target, record.mirror_topic)
             kept = dict(await target.topic_overrides(record.mirror_topic))
@@ -67,6 +76,7 @@ async def prepare_copy(
 
     Raises:
         SourceUnreachable, TargetUnreachable: a cluster does not answer.
+        CopyGone: the copy was deleted, as the controller says, too.
         Conflict: one refuses, the origin is gone, or the copy has more partitions than its origin.
     """
     origin, copy = (source, target) if _is_forward(record) else (target, source)
@@ -75,14 +85,14 @@ async def prepare_copy(
         origin_topic, copy_topic = copy_topic, origin_topic
     with _errors(target, record, origin):
         partitions = (await _topic(origin, origin_topic)).partitions
-    if _is_forward(record):
-        partitions = await _grown_home(target, record, source, partitions, door)
-    with _errors(target, record, origin):
         origin_configs = (await origin.topic_configs([origin_topic]))[origin_topic]
     try:
+        if _is_forward(record):
+            partitions = await _grown_home(target, record, source, partitions, door)
         configs = await _configured(target, record, copy, copy_topic, partitions, origin_configs, include, door, lifted)
     except Conflict as exc:
         if knows_no_topic(exc):  # it was there a moment ago, or was created: this broker may not have heard of it yet
+            await _require_there(target, record, copy, copy_topic)
             missing = TargetUnreachable if copy is target else SourceUnreachable
             raise missing(f"topic {copy_topic} is not there, or not yet: {exc}") from exc
         raise
@@ -107,7 +117,7 @@ async def _grown_home(
         Conflict: there are records in them, which the source does not have.
     """
     with target_errors():
-        has = (await _topic(target, record.mirror_topic)).partitions
+        has = (await _copy_topic(target, record.mirror_topic)).partitions
         if has <= partitions:
             return partitions
         added = (await target.log_ranges(record.mirror_topic, has))[partitions:]
@@ -136,12 +146,9 @@ async def _configured(
 ) -> SyncedConfigs:
     """Give the copy its configs and partitions. Raises as `prepare_copy` does."""
     with _errors(target, record, copy):
-        found = (await copy.topics([copy_topic])).get(copy_topic)
-        if found is None:
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {copy_topic} is not there")
-        has = found.partitions
+        has = (await _copy_topic(copy, copy_topic)).partitions
         if has > partitions:
-            raise Conflict(f"topic {copy_topic} has {has} partitions, but is to be a copy of one with {partitions}")
+            raise Conflict(_too_many(record, copy_topic, has, partitions))
         present = (await copy.topic_configs([copy_topic]))[copy_topic]
         synced = [name for name in include if not (_is_forward(record) and name in record.configs)]
         configs = synced_configs(origin_configs, present, synced, record.failback.recreate)
@@ -210,6 +217,33 @@ def _is_forward(record: MirrorRecord) -> bool:
 
 def _errors(target: ClusterAccess, record: MirrorRecord, access: ClusterAccess) -> AbstractContextManager[None]:
     return target_errors() if access is target else source_errors(record.link)
+
+
+async def _copy_topic(access: ClusterAccess, name: str) -> TopicInfo:
+    found = (await access.topics([name])).get(name)
+    if found is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} is not there")
+    return found
+
+
+async def _require_there(target: ClusterAccess, record: MirrorRecord, copy: ClusterAccess, name: str) -> None:
+    """Raises CopyGone. A topic that is set up anew is not meant: what is missing there is created by the next step."""
+    if record.state is not MirrorState.PENDING_MIRROR:
+        return
+    with _errors(target, record, copy):
+        is_absent = await copy.is_absent(name)
+    if is_absent:
+        raise CopyGone(failure(record, Look.ASK, "")[1])
+
+
+def _too_many(record: MirrorRecord, copy_topic: str, has: int, partitions: int) -> str:
+    says = f"topic {copy_topic} has {has} partitions, but is to be a copy of one with {partitions}"
+    if _is_forward(record):
+        return f"{says}; `mirror repair` creates it anew"
+    return (
+        f"{says}; give {record.mirror_topic} on the target {has} as well (kafka-topics.sh --alter --partitions {has}), "
+        "or `mirror truncate-and-restore` creates the copy anew"
+    )
 
 
 async def _topic(access: ClusterAccess, name: str) -> TopicInfo:

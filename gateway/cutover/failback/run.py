@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from gateway.cutover.failback.copy_setup import (
+    CopyGone,
     PreparedCopy,
     create_topic_anew,
     delete_old_topic,
@@ -283,7 +284,12 @@ class FailbackRun:
         def failed(record: MirrorRecord) -> MirrorRecord:
             return with_error(record, record.state.value, step.reason, self._tools.records.now_ms(), self._code())
 
-        await self._change(MirrorOperation.FAIL, failed, error=MirrorError.INTERNAL_ERROR, error_message=step.reason)
+        await self._change(MirrorOperation.FAIL, failed, error=self._error(), error_message=step.reason)
+
+    def _error(self) -> MirrorError:
+        if isinstance(self.trouble, CopyGone):
+            return MirrorError.TARGET_TOPIC_MAY_BE_DELETED
+        return MirrorError.INTERNAL_ERROR
 
     # -- the mirror begins -------------------------------------------------------------------------------------
 

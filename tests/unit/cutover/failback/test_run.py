@@ -11,7 +11,7 @@ import pytest
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.errors import Conflict
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, PartitionErrors
-from gateway.state.records import MirrorDirection, PartitionStart
+from gateway.state.records import MirrorDirection, MirrorError, PartitionStart
 from protocol.errors import ErrorCode
 from tests.support.control.failback_scene import ENDS, REVERSE, FailbackScene, S
 from tests.support.waiting import wait_until_async
@@ -206,6 +206,26 @@ async def test_partitions_that_were_added_on_the_target_right_before_come_home(s
     await scene.until(S.ACTIVE)
     assert scene.plane.source.existing["orders"].info.partitions == 5
     assert len(scene.record.starts) == 3, "the sync of configs follows the source"
+
+
+async def test_a_copy_that_was_deleted_meanwhile_is_named_with_the_remedy(scene: FailbackScene) -> None:
+    await home(scene)
+    scene.plane.target.deletes("orders", "")
+    scene.periods.resume()
+    await scene.until(S.FAILED)
+    assert scene.record.error is MirrorError.TARGET_TOPIC_MAY_BE_DELETED
+    assert "orders was deleted on the target by others; `mirror repair` creates it anew" in scene.record.error_message
+
+
+async def test_a_copy_with_more_partitions_than_its_origin_is_named_with_the_remedy(scene: FailbackScene) -> None:
+    await scene.promoted()
+    await scene.set(S.PENDING_MIRROR, direction=REVERSE)
+    scene.plane.source.grow("orders", 4)
+    scene.periods.resume()
+    await scene.until(S.FAILED, REVERSE)
+    assert (
+        "has 4 partitions, but is to be a copy of one with 3; give orders on the target 4" in scene.record.error_message
+    )
 
 
 async def test_partitions_of_the_target_with_records_are_named(scene: FailbackScene) -> None:
