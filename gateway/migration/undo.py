@@ -48,12 +48,20 @@ class MigrationUndo:
         self._groups = groups
 
     async def undo(
-        self, name: str, application: str, by: str, *, with_groups: bool = False, validate_only: bool = False
+        self,
+        name: str,
+        application: str,
+        by: str,
+        *,
+        with_groups: bool = False,
+        keep_late: bool = False,
+        validate_only: bool = False,
     ) -> Undone:
         """Take an application home, or all of the migration (''); topics go on behind this, as one set.
 
         Args:
             by: who asks, for the journal.
+            keep_late: what somebody wrote to the source beside the gateway goes home in its place, where it can.
             with_groups: demote groups that only read, too; those that move `together` with topics always go with them.
 
         Raises:
@@ -64,14 +72,14 @@ class MigrationUndo:
         record = self._migrations.record(name)
         self._require_no_promote(name)
         home = await self._home(record, application, with_groups=with_groups)
-        await self._check(record, home)
+        await self._check(record, home, keep_late=keep_late)
         if validate_only:
             return Undone(home=home, view=await self._migrations.describe(name))
         before = await self._paused(record, application, by, home)
         try:
             self._require_no_promote(name)
             await self._demote(record.link, home.demoted)
-            await self._undos.undo(record.link, home.topics, groups=home.groups, migration=name)
+            await self._undos.undo(record.link, home.topics, groups=home.groups, migration=name, keep_late=keep_late)
         except REFUSALS as exc:
             await self._as_before(before, application, by, str(exc))
             raise
@@ -92,9 +100,9 @@ class MigrationUndo:
             raise Conflict(f"no topic of {application or record.name} is written on the target: nothing to undo")
         return home
 
-    async def _check(self, record: MigrationRecord, home: GoesHome) -> None:
+    async def _check(self, record: MigrationRecord, home: GoesHome, *, keep_late: bool) -> None:
         """What would be refused before anything is begun."""
-        await self._undos.undo(record.link, home.topics, migration=record.name, validate_only=True)
+        await self._undos.undo(record.link, home.topics, migration=record.name, keep_late=keep_late, validate_only=True)
         for group in home.demoted:
             plan = await self._groups.demote_plan(record.link, group)
             if plan.blocker:

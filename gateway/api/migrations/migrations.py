@@ -20,6 +20,9 @@ from gateway.migration.rules.file import MigrationFile
 from gateway.migration.rules.file_text import TextError, of_yaml
 
 OneApplication = Annotated[str, Query(description="Only this application.")]
+KeepLateWrites = Annotated[
+    bool, Query(description="Records that somebody wrote to the source beside the gateway stay where they are.")
+]
 WithGroups = Annotated[bool, Query(description="Demote groups that only read, too.")]
 Picture = Annotated[bool, Query(description="With the picture, as SVG.")]
 CHECK_S: Final = 10.0
@@ -128,10 +131,13 @@ def router(plane: Plane) -> APIRouter:
         request: Request,
         application: OneApplication = "",
         groups: WithGroups = False,
+        keep_late_writes: KeepLateWrites = False,
         validate_only: ValidateOnly = False,
     ) -> MigrationUndoData:
         service, by = plane().migration_undo, _asks(request)
-        done = await service.undo(migration, application, by, with_groups=groups, validate_only=validate_only)
+        done = await service.undo(
+            migration, application, by, with_groups=groups, keep_late=keep_late_writes, validate_only=validate_only
+        )
         return MigrationUndoData.of(done)
 
     @routes.delete("/v3/migrations/{migration}", status_code=204, summary="Forget a migration with its journal")

@@ -316,6 +316,10 @@ def undo(
     groups: Annotated[
         bool, typer.Option("--groups", help="Demote groups that only read, too: their members go to the source.")
     ] = False,
+    keep_late_writes: Annotated[
+        bool,
+        typer.Option("--keep-late-writes", help="What was written to the source beside the gateway stays there."),
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end.")] = True,
     dry_run: DryRun = False,
     output: Format = Output.TABLE,
@@ -327,7 +331,16 @@ def undo(
     is PAUSED then.
     """
     migration = read_file(Path(name)).migration if is_file(name) else name
-    undo_migration(migration, application, output, url, groups=groups, wait=wait, dry_run=dry_run)
+    undo_migration(
+        migration,
+        application,
+        output,
+        url,
+        groups=groups,
+        keep_late_writes=keep_late_writes,
+        wait=wait,
+        dry_run=dry_run,
+    )
 
 
 def pause(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:

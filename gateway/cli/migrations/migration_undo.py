@@ -20,11 +20,20 @@ NameOrFile = Annotated[
 
 
 def undo_migration(
-    name: str, application: str, output: Output, url: str, *, groups: bool, wait: bool, dry_run: bool
+    name: str,
+    application: str,
+    output: Output,
+    url: str,
+    *,
+    groups: bool,
+    keep_late_writes: bool,
+    wait: bool,
+    dry_run: bool,
 ) -> None:
     """Ask for it, wait for its end, and say what became of each topic. Ends the command with 1 when one is not home."""
     query = [f"application={segment(application)}"] if application else []
     query += ["groups=true"] if groups else []
+    query += ["keep_late_writes=true"] if keep_late_writes else []
     query += ["validate_only=true"] if dry_run else []
     path = f"/v3/migrations/{segment(name)}:undo" + (f"?{'&'.join(query)}" if query else "")
     api = Api(url)

@@ -126,3 +126,10 @@ async def test_while_it_promotes_it_does_not_go_home(plane: Plane, validate_only
     assert plane.store.migrations["m"].state is not MigrationState.PAUSED
     running.clear()
     await plane.service.migration_undo.undo("m", "", "bob", validate_only=validate_only)
+
+
+@pytest.mark.parametrize("keep_late", [True, False])
+async def test_late_writes_may_be_kept_where_they_are(plane: Plane, keep_late: bool) -> None:
+    await kept(plane)
+    await plane.service.migration_undo.undo("m", "", "bob", keep_late=keep_late)
+    assert plane.promoters.kept_late is keep_late

@@ -179,7 +179,8 @@ def test_undo_by_name_or_by_file_and_what_status_says(linked, run, file):
     assert "0 records at risk" in " ".join(run("migration", "status", "m").stdout.split())
     assert run("migration", "undo", "m", "--dry-run").stdout == "would take home orders\n"
     plane.promoters.gate = asyncio.Event()
-    said = run("migration", "undo", str(file), "--no-wait").stdout.splitlines()
+    said = run("migration", "undo", str(file), "--keep-late-writes", "--no-wait").stdout.splitlines()
+    assert plane.promoters.kept_late
     assert said == ["going home: orders", "migration m is PAUSED; lockgate migration resume m promotes again"]
     assert "on its way home already" in run("migration", "undo", "m", code=1).stderr
     assert "there is no migration 'x'" in run("migration", "undo", "x", code=1).stderr
