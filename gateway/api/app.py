@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from gateway.api import confluent, errors, gateways, status
 from gateway.api.built_routes import with_built_routes
 from gateway.api.console import snapshots
-from gateway.api.console.snapshots import Writes
+from gateway.api.console.snapshots import Clients
 from gateway.api.gateways import GatewaysView
 from gateway.api.groups import groups
 from gateway.api.links import link_access, link_configs, link_schemas, link_transactions, link_users, links
@@ -25,7 +25,7 @@ def create_app(
     metrics: MetricsText,
     listeners: Callable[[], Mapping[str, str]] = dict,
     fleet: Callable[[], GatewaysView] | None = None,
-    writes: Writes | None = None,
+    clients: Clients | None = None,
 ) -> FastAPI:
     """The application over a started service, whichever it is at the time of a request.
 
@@ -33,7 +33,7 @@ def create_app(
         metrics: rendered at /metrics.
         listeners: 'bootstrap' and node ids -> `host:port`, for /v3/status.
         fleet: answers /v3/gateways.
-        writes: of all gateways, for /v3/console.
+        clients: of all gateways, for /v3/console.
     """
     app = FastAPI(title="lockgate", version=VERSION, responses=errors.RESPONSES, docs_url=None, redoc_url=None)
     errors.install(app)
@@ -57,7 +57,7 @@ def create_app(
     for confluents in confluent.routers(plane):
         app.include_router(confluents)
     app.include_router(status.router(lambda: plane().status(), metrics, listeners))
-    app.include_router(snapshots.router(plane, fleet, writes))
+    app.include_router(snapshots.router(plane, fleet, clients))
     if fleet is not None:
         app.include_router(gateways.router(fleet))
     return with_built_routes(app)

@@ -1,4 +1,4 @@
-"""The console at one gateway: where its feed looks, and what each gateway tells of the writes that it passes on."""
+"""The console at one gateway: where its feed looks, and what each gateway tells of its clients."""
 
 from __future__ import annotations
 
@@ -12,44 +12,56 @@ from gateway.api.access.roles import Caller, Role
 from gateway.api.leader_forwarding import LeaderForwarding, Question
 from gateway.console.feed import Feed, Trouble
 from gateway.console.rules.sections import Snapshot
+from gateway.console.rules.snapshot import ClientsSeen
 from gateway.console.timeline import Timeline
 from gateway.fleet.peers.channel import Peers
 from gateway.kafka.connection.errors import NetError
 
 ASK: Final = "writes"
+_UNMIRRORED: Final = "unmirrored"
 _ANSWER_S: Final = 0.5
 # The feed asks for all who listen; each of them has shown that it may read.
 _READER: Final = Caller("console", Role.VIEWER, "feed")
 
 
-class FleetWrites:
-    """How many Produce requests went where, at all gateways. `own`: route -> requests so far, of this process.
+class FleetClients:
+    """What clients do at all gateways. Of this process: `writes`, route -> Produce requests so far; `unmirrored`,
+    topics that they ask for and nobody mirrors -> link, and the client.
 
     One that does not answer in time is left out for that look; its page shows a dip, and no client waits for it.
     """
 
-    def __init__(self, peers: Peers, own: Callable[[], Mapping[str, int]]) -> None:
+    def __init__(
+        self,
+        peers: Peers,
+        writes: Callable[[], Mapping[str, int]],
+        unmirrored: Callable[[], Mapping[str, tuple[str, str]]],
+    ) -> None:
         self._peers = peers
-        self._own = own
+        self._writes = writes
+        self._unmirrored = unmirrored
         peers.handlers[ASK] = self._answer
 
-    async def __call__(self) -> Mapping[str, int]:
+    async def __call__(self) -> ClientsSeen:
         """Of all that answer."""
         told = await asyncio.gather(*(self._ask(name) for name in self._peers.connected()))
-        total = Counter(self._own())
+        total, unmirrored = Counter(self._writes()), dict(self._unmirrored())
         for said in told:
-            total.update(said)
-        return total
+            total.update(said.writes)
+            unmirrored |= said.unmirrored
+        return ClientsSeen(total, unmirrored)
 
-    async def _ask(self, name: str) -> Mapping[str, int]:
+    async def _ask(self, name: str) -> ClientsSeen:
         try:
-            said = (await self._peers.ask(name, ASK, {}, _ANSWER_S))[ASK]
-            return {str(route): int(count) for route, count in said.items()}
-        except (NetError, KeyError, ValueError, AttributeError):  # gone, slow, or of an older version
-            return {}
+            said = await self._peers.ask(name, ASK, {}, _ANSWER_S)
+            writes = {str(route): int(count) for route, count in said[ASK].items()}
+            unmirrored = {str(one): (str(link), str(who)) for one, (link, who) in said.get(_UNMIRRORED, {}).items()}
+            return ClientsSeen(writes, unmirrored)
+        except (NetError, KeyError, ValueError, TypeError, AttributeError):  # gone, slow, or of an older version
+            return ClientsSeen({}, {})
 
     async def _answer(self, _body: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {ASK: dict(self._own())}
+        return {ASK: dict(self._writes()), _UNMIRRORED: dict(self._unmirrored())}
 
 
 def console_feed(forwarding: Callable[[], LeaderForwarding], timeline: Timeline, clock: Callable[[], float]) -> Feed:

@@ -226,7 +226,7 @@ class DataPlane:
             tokens=token_numbers(self.tokens, self._sources),
             client_errors={link: dict(cluster.client_errors) for link, cluster in self._sources.items()},
             closed=stats.closed,
-            auto_create_refused=stats.auto_create_refused,
+            auto_create_refused=stats.unmirrored.asked,
             held=stats.held,
             forwarded=stats.forwarded,
             writes_throttled_s=stats.rests.seconds,
@@ -237,6 +237,10 @@ class DataPlane:
         stats = self.sessions.stats
         sent = stats.forwarded
         return {"source": sent, "target": max(0, stats.produced() - sent), "held": sum(stats.held.values())}
+
+    def unmirrored(self) -> Mapping[str, tuple[str, str]]:
+        """Topics that clients have asked for lately, and that are on a source only -> its link, and who asked last."""
+        return self.sessions.stats.unmirrored.recent(self.sessions.clock())
 
 
 async def _awaited(work: Awaitable[None]) -> None:

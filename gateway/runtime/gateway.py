@@ -43,7 +43,7 @@ from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.operations.sources import Sources
 from gateway.runtime.api import ApiServer
 from gateway.runtime.audit_topic import AuditTopic
-from gateway.runtime.console import FleetWrites, console_feed
+from gateway.runtime.console import FleetClients, console_feed
 from gateway.runtime.data_plane import DataPlane
 from gateway.runtime.health import Vitals, checks
 from gateway.runtime.identity import act_for_clients, require_token_listeners
@@ -236,13 +236,13 @@ class Gateway:
         self._closers.callback(timeline.close)
         feed = console_feed(lambda: self._forwarding, timeline, self._host.monotonic)
         self._closers.push_async_callback(feed.close)
-        writes = FleetWrites(peering.peers, self._data.writes)
+        clients = FleetClients(peering.peers, self._data.writes, self._data.unmirrored)
         own = (self._host.create_own_app or create_own_app)(
             self._status, siblings, self._data.names, siblings.checks, self._document, feed
         )
         # Once, and not when a term begins: it takes 50 ms, in which everything else would stand still.
         self._app = (self._host.create_app or create_app)(
-            lambda: self._led.service, self._metrics, self._data.names, lambda: self._led.gateways, writes
+            lambda: self._led.service, self._metrics, self._data.names, lambda: self._led.gateways, clients
         )
         audit = AuditTrail(lambda: self._name, self._store, self._host.wall_ms)
         self._forwarding = LeaderForwarding(own, peering.peers, lambda: peering.fleet.leader, audit, lambda: self._name)

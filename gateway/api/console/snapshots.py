@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal
 
 from fastapi import APIRouter
@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field
 
 from gateway.api.gateways import GatewaysView
 from gateway.api.plane import Plane
-from gateway.console.rules.snapshot import Scene, partition_rows, snapshot
+from gateway.console.rules.snapshot import ClientsSeen, Scene, partition_rows, snapshot
 
-Writes = Callable[[], Awaitable[Mapping[str, int]]]
-"""Route (`source`, `target`, `held`) -> Produce requests so far, of all gateways that tell in time."""
+Clients = Callable[[], Awaitable[ClientsSeen]]
+"""What clients do, at all gateways that tell in time."""
 
 
 class ConsoleData(BaseModel):
@@ -38,13 +38,13 @@ _COLUMNS: Final = (  # as partition_rows
 )
 
 
-def router(plane: Plane, fleet: Callable[[], GatewaysView] | None, writes: Writes | None) -> APIRouter:
+def router(plane: Plane, fleet: Callable[[], GatewaysView] | None, clients: Clients | None) -> APIRouter:
     """The routes."""
     routes = APIRouter(tags=["console"])
 
     @routes.get("/v3/console", summary="What the console shows: one snapshot", response_model=ConsoleData)
     async def console() -> JSONResponse:
-        counted = None if writes is None else await writes()
+        seen = None if clients is None else await clients()
         service = plane()
         scene = Scene(
             now_ms=service.now_ms(),
@@ -52,7 +52,7 @@ def router(plane: Plane, fleet: Callable[[], GatewaysView] | None, writes: Write
             numbers=service.numbers(),
             views=service.views,
             gateways=() if fleet is None else fleet().list(),
-            writes=counted,
+            clients=seen,
         )
         return JSONResponse({"kind": "LockgateConsole", "sections": snapshot(scene)})
 

@@ -29,5 +29,5 @@ export function place({ kind, key }) {
   const at = key.indexOf("/");
   if (kind === "topic" || kind === "group") return `#/${kind}/${encodeURIComponent(key.slice(0, at))}/${encodeURIComponent(key.slice(at + 1))}`;
   if (kind === "application") return `#/migration/${encodeURIComponent(key.slice(0, at))}`;
-  return { gateway: "#/fleet", link: "#/lock", migration: `#/migration/${encodeURIComponent(key)}` }[kind] || "";
+  return { gateway: "#/fleet", link: "#/lock", unmirrored: "#/lock", migration: `#/migration/${encodeURIComponent(key)}` }[kind] || "";
 }

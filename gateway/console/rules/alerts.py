@@ -12,7 +12,8 @@ WARNING: Final = "warning"
 
 
 class Rule(NamedTuple):
-    """`holds` of a row makes `line` an alert of this severity. `goes_to`: the view that shows more."""
+    """`holds` of a row makes `line` an alert of this severity. `remedy` may name the
+    row's fields in braces."""
 
     name: str
     severity: str
@@ -188,11 +189,27 @@ _TROUBLES: Final = (
 )
 
 
-def alerts(links: Rows, topics: Rows, groups: Rows, gateways: Rows, migrations: Rows, troubles: Rows) -> dict[str, Row]:
+_UNMIRRORED: Final = (
+    Rule(
+        "topic-not-mirrored",
+        ERROR,
+        lambda _: True,
+        lambda row: (
+            f"{row['client']} asks for topic {row['topic']}, which is on the source of link {row['link']} and not "
+            "mirrored: it gets UNKNOWN_TOPIC_OR_PARTITION"
+        ),
+        "lockgate mirror create {topic} --link {link}",
+    ),
+)
+
+
+def alerts(
+    links: Rows, topics: Rows, groups: Rows, gateways: Rows, migrations: Rows, troubles: Rows, unmirrored: Rows
+) -> dict[str, Row]:
     """By `rule/key of the row`: severity, what it is about, the line, the remedy.
 
     `migrations`: those that a rule of their file has stopped. `troubles`: problems of migrations, and steps that were
-    refused.
+    refused. `unmirrored`: topics that clients ask for before they are mirrored.
     """
     found: dict[str, Row] = {}
     for kind, rows, rules in (
@@ -202,6 +219,7 @@ def alerts(links: Rows, topics: Rows, groups: Rows, gateways: Rows, migrations: 
         ("gateway", gateways, _GATEWAYS),
         ("migration", migrations, _MIGRATIONS),
         ("migration", troubles, _TROUBLES),
+        ("unmirrored", unmirrored, _UNMIRRORED),
     ):
         found |= dict(_of(kind, rows, rules))
     return found
@@ -219,6 +237,6 @@ def _of(kind: str, rows: Rows, rules: tuple[Rule, ...]) -> Iterator[tuple[str, R
                         "kind": kind,
                         "key": row["migration"] if kind == "migration" else key,
                         "line": rule.line(row),
-                        "remedy": rule.remedy,
+                        "remedy": rule.remedy.format_map(row),
                     },
                 )

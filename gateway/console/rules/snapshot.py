@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.console.rules.alerts import alerts
 from gateway.console.rules.applications import applications
@@ -23,17 +24,24 @@ from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, LinkNumbers,
 WRITES_ELSEWHERE = ("STOPPED", "PENDING_SYNCHRONIZE", "PENDING_SETUP_FOR_RESTORE")
 
 
+class ClientsSeen(NamedTuple):
+    """Of all gateways that told. `writes`: route (`source`, `target`, `held`) -> Produce requests so far. `unmirrored`:
+    topics that clients ask for, that are on a source, and that nobody mirrors -> its link, and who asked last."""
+
+    writes: Mapping[str, int]
+    unmirrored: Mapping[str, tuple[str, str]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What a snapshot is made of. `gateways`: the fleet, as its leader sees it. `writes`: route (`source`, `target`,
-    `held`) -> Produce requests so far, of all gateways that told."""
+    """What a snapshot is made of. `gateways`: the fleet, as its leader sees it."""
 
     now_ms: int
     target_cluster_id: str
     numbers: ControlNumbers
     views: StateViews
     gateways: Sequence[GatewayView] = ()
-    writes: Mapping[str, int] | None = None
+    clients: ClientsSeen | None = None
 
 
 def snapshot(scene: Scene) -> Snapshot:
@@ -55,7 +63,9 @@ def snapshot(scene: Scene) -> Snapshot:
         "groups": groups,
         "applications": applications(views, topics, groups, scene.numbers.migrations),
         "gateways": gateways,
-        "alerts": alerts(links, topics, groups, gateways, _stopped(views), _troubles(scene.numbers)),
+        "alerts": alerts(
+            links, topics, groups, gateways, _stopped(views), _troubles(scene.numbers), _unmirrored(scene)
+        ),
     }
 
 
@@ -79,8 +89,18 @@ def _troubles(numbers: ControlNumbers) -> dict[str, Row]:
     return found
 
 
+def _unmirrored(scene: Scene) -> dict[str, Row]:
+    """Topics that clients ask for before they are mirrored."""
+    seen = {} if scene.clients is None else scene.clients.unmirrored
+    return {
+        f"{link}/{topic}": {"link": link, "topic": topic, "client": client}
+        for topic, (link, client) in seen.items()
+        if (link, topic) not in scene.views.mirrors
+    }
+
+
 def _lock(scene: Scene, topics: Iterable[Row]) -> Row:
-    writes = scene.writes
+    writes = None if scene.clients is None else scene.clients.writes
     waiting = sum(one.waiting for one in scene.numbers.groups)
     return {
         "at_ms": scene.now_ms,

@@ -12,11 +12,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from gateway.kafka.cluster import Cluster
 from gateway.proxy.handlers.partly_refused import answer_refused, serve_rest
-from gateway.proxy.handlers.source_questions import SourceQuestions
+from gateway.proxy.handlers.source_questions import SourceQuestions, tell_unmirrored
 from gateway.proxy.rules.refusals import MOST_IN_PART, Refusal, refused, taken
 from gateway.proxy.session.stats import ProxyStats
 from protocol.codec import decode_response, encode_body
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
     from gateway.proxy.session.session import Session
 
-_log = structlog.get_logger("lockgate.proxy")
 _CODE = int(ErrorCode.POLICY_VIOLATION)
 _DENIED = (int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
 
@@ -73,7 +70,7 @@ class CreateTopicsHandler:
         if on_source is None:
             return
         if on_source:
-            session.again(lambda: self._refuse(exchange, names, on_source))
+            session.again(lambda: self._refuse(session, exchange, names, on_source))
         elif denied:
             session.again(lambda: self._pass(exchange, denied))
         else:
@@ -92,11 +89,8 @@ class CreateTopicsHandler:
         else:
             answer_refused(exchange, refusal)
 
-    def _refuse(self, exchange: Exchange, names: Sequence[str], on_source: Mapping[str, str]) -> None:
-        for topic, link in on_source.items():
-            counts = self._stats.auto_create_refused
-            counts[topic] = counts.get(topic, 0) + 1
-            _log.warning("topic exists on the source and is not mirrored: not created", topic=topic, link=link)
+    def _refuse(self, session: Session, exchange: Exchange, names: Sequence[str], on_source: Mapping[str, str]) -> None:
+        tell_unmirrored(self._stats, session, on_source)
         kind = CreateTopicsResponse.CreatableTopicResult
         topics = [kind(name=name, error_code=_CODE, error_message=_create_message(name, on_source)) for name in names]
         answer_refused(exchange, Refusal(CreateTopicsResponse(throttle_time_ms=0, topics=topics)))

@@ -6,7 +6,7 @@ Behaviour:
   through: the target is first asked without auto-creation, and asked again with it only for names that no
   source has. Otherwise a producer that moved too early would fork its topic
 * of more than 1,000 names that the target lacks none is created: sources are asked about so many in a request
-* such a refusal is UNKNOWN_TOPIC_OR_PARTITION to the client, a log line and a metric
+* such a refusal is UNKNOWN_TOPIC_OR_PARTITION to the client, and a log line a minute, an alert and a metric here
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import structlog
-
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.kafka.cluster import Cluster
-from gateway.proxy.handlers.source_questions import SourceQuestions
+from gateway.proxy.handlers.source_questions import SourceQuestions, tell_unmirrored
 from gateway.proxy.rules.asked_names import IN_A_REQUEST
 from gateway.proxy.session.addresses import Advertised, framed_with_addresses, patched
 from gateway.proxy.session.stats import ProxyStats
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
     from gateway.proxy.session.session import Session
 
-_log = structlog.get_logger("lockgate.proxy")
 _KEY = int(ApiKey.METADATA)
 
 
@@ -98,10 +95,7 @@ class MetadataHandler:
         on_source = await self._sources_asked(session, unknown)
         if on_source is None:
             return
-        for topic, link in on_source.items():
-            refused = self._stats.auto_create_refused
-            refused[topic] = refused.get(topic, 0) + 1
-            _log.warning("topic exists on the source and is not mirrored: not created", topic=topic, link=link)
+        tell_unmirrored(self._stats, session, on_source)
         if on_source:
             session.again(lambda: exchange.reply_framed(response))
         else:

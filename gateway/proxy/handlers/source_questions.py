@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import structlog
 
 from gateway.proxy.rules.asked_names import AskedNames
+from gateway.proxy.session.stats import ProxyStats
 from gateway.topics.interface import SourceTopics
 
 if TYPE_CHECKING:
     from gateway.proxy.session.session import Session
+
+_log: Final = structlog.get_logger("lockgate.proxy")
 
 
 class SourceQuestions:
@@ -32,3 +37,22 @@ class SourceQuestions:
             await asyncio.sleep(wait_s)
         found = await self._source_topics.exists_unmirrored(names)
         return None if session.closed else found
+
+
+def tell_unmirrored(stats: ProxyStats, session: Session, on_source: Mapping[str, str]) -> None:
+    """A client has asked for topics that are on a source (-> its link) and not mirrored: it gets none of them."""
+    who = session.identity
+    client = f"{who.client_id or 'a client without an id'} at {who.host}" + (
+        f" ({who.principal})" if who.principal else ""
+    )
+    for topic, link in on_source.items():
+        left_out = stats.unmirrored.ask(topic, link, client, session.context.clock())
+        if left_out is not None:
+            _log.warning(
+                "a client asks for a topic that is on the source and not mirrored: it gets none",
+                topic=topic,
+                client=client,
+                link=link,
+                requests_since=left_out,
+                remedy=f"lockgate mirror create {topic} --link {link}",
+            )

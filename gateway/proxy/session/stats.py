@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from gateway.proxy.rules.stalls import StallsSeen
+from gateway.proxy.rules.unmirrored import Unmirrored
 from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.source_rests import SourceRests
 from protocol.apis import ApiKey
@@ -37,13 +38,13 @@ class ProxyStats:
         "_clock",
         "_latency",
         "_requests",
-        "auto_create_refused",
         "closed",
         "forwarded",
         "held",
         "last_unanswered",
         "rests",
         "stalls",
+        "unmirrored",
     )
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -54,7 +55,7 @@ class ProxyStats:
         self._latency = [0.0] * API_KEYS
         self._buckets = [[0] * (len(BUCKETS_S) + 1) for _ in range(API_KEYS)]
         self.closed: dict[str, int] = {}  # connections by the first words of why they ended
-        self.auto_create_refused: dict[str, int] = {}  # topic that exists on a source, is not mirrored
+        self.unmirrored = Unmirrored()
         self.held: dict[str, int] = {}  # produce requests held by a write pause, by topic
         self.forwarded = 0  # produce requests that were sent to a source
         self.stalls = StallsSeen(clock)

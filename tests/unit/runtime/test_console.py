@@ -1,4 +1,4 @@
-"""The console at one gateway: writes of the whole fleet, and what the feed says while nobody leads."""
+"""The console at one gateway: clients of the whole fleet, and what the feed says while nobody leads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.fleet.peers.channel import PeerUnavailable
-from gateway.runtime.console import ASK, FleetWrites
+from gateway.runtime.console import ASK, FleetClients
 from tests.support.control.secured_api import SecuredApi, secured_api
 
 
@@ -27,14 +27,18 @@ class FakePeers:
         answer = self.said[peer]
         if isinstance(answer, Exception):
             raise answer
-        return {what: answer}
+        return dict(answer)
 
 
-async def test_writes_are_those_of_all_gateways_that_tell() -> None:
-    peers: Any = FakePeers({"b": {"source": 5, "held": 1}, "c": PeerUnavailable("gone"), "d": "of an older version"})
-    writes = FleetWrites(peers, lambda: {"source": 2, "target": 3, "held": 0})
-    assert dict(await writes()) == {"source": 7, "target": 3, "held": 1}
-    assert await peers.handlers[ASK]({}) == {ASK: {"source": 2, "target": 3, "held": 0}}
+async def test_clients_are_those_of_all_gateways_that_tell() -> None:
+    told = {"writes": {"source": 5, "held": 1}, "unmirrored": {"early": ["west", "a at h"]}}
+    peers: Any = FakePeers({"b": told, "c": PeerUnavailable("gone"), "d": {"writes": "of another version"}})
+    own = {"source": 2, "target": 3, "held": 0}
+    clients = FleetClients(peers, lambda: own, lambda: {"soon": ("west", "b at h")})
+    seen = await clients()
+    assert dict(seen.writes) == {"source": 7, "target": 3, "held": 1}
+    assert seen.unmirrored == {"soon": ("west", "b at h"), "early": ("west", "a at h")}
+    assert await peers.handlers[ASK]({}) == {"writes": own, "unmirrored": {"soon": ("west", "b at h")}}
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.console.rules.snapshot import Scene, partition_rows, snapshot
+from gateway.console.rules.snapshot import ClientsSeen, Scene, partition_rows, snapshot
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.records import GroupRecord, GroupState, MirrorDirection, MirrorError, MirrorState, Undo
@@ -82,7 +82,7 @@ async def test_every_row_of_a_section_has_the_same_fields(plane: Plane) -> None:
     await plane.by_hand(
         GroupRecord(link="l", group="g"), MigrationRecord(name="m", link="l", file=_file(["orders"], ["g"]))
     )
-    made = taken(plane, writes={"source": 5})
+    made = taken(plane, clients=ClientsSeen({"source": 5}, {"early": ("l", "a at h")}))
     for section in made.values():
         assert len({tuple(row) for row in section.values()}) <= 1, section
 
@@ -140,6 +140,13 @@ async def test_what_makes_the_status_of_a_migration_red_is_an_alert_and_on_the_l
     ]  # fmt: skip
     plane.service.migrations.problems.clear()
     assert taken(plane)["applications"]["m/shop"]["problem"] == "refused: no rights"
+
+
+async def test_a_client_at_a_topic_that_nobody_mirrors_is_an_alert_until_somebody_does(plane: Plane) -> None:
+    seen = ClientsSeen({}, {"early": ("l", "shop-1 at 10.0.0.7"), "orders": ("l", "shop-2 at 10.0.0.7")})
+    (found,) = taken(plane, clients=seen)["alerts"].values()
+    assert found["line"].startswith("shop-1 at 10.0.0.7 asks for topic early, which is on the source of link l")
+    assert (found["severity"], found["remedy"]) == ("error", "lockgate mirror create early --link l")
 
 
 async def test_an_undo_is_in_the_row_of_the_topic_and_of_its_application(plane: Plane) -> None:

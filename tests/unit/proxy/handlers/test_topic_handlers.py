@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.proxy.handlers.source_questions import SourceQuestions
 from gateway.state.producer_ids import shown_as
@@ -81,7 +82,21 @@ async def test_a_topic_of_the_source_is_not_created_by_asking_for_it(talk: Conve
     assert response.topics[0].error_code == UNKNOWN
     assert [(b.host, b.port) for b in response.brokers] == [("gateway", 9001)]
     assert talk.broker.take() == b""
-    assert talk.context.stats.auto_create_refused == {"early": 1}
+    assert talk.context.stats.unmirrored.asked == {"early": 1}
+
+
+async def test_a_client_that_asks_over_and_over_is_told_of_once_by_name_with_the_remedy(talk: Conversation) -> None:
+    talk.source_topics.unmirrored = {"early": "west"}
+    with capture_logs() as lines:
+        for _ in range(20):
+            talk.says(metadata(12, "early"))
+            asked, _ = sent(talk)
+            talk.session.upstream_data(metadata_answer(asked, "early", UNKNOWN))
+            await talk.run_pending()
+    (line,) = lines
+    assert (line["topic"], line["link"], line["log_level"]) == ("early", "west", "warning")
+    assert talk.session.host in line["client"]
+    assert line["remedy"] == "lockgate mirror create early --link west"
 
 
 @pytest.mark.parametrize("version", [1, 4, 12])
