@@ -79,7 +79,7 @@ _HOME: Final = ((Operation.REVERSE, _OUT), Operation.DEMOTE, (Operation.FAILBACK
 
 
 def _sought(name: str, patch: Patch, *operations: Operation | tuple[Operation, tuple[str, ...]]) -> Mutation:
-    return sought(f"hole A5: {name}", patch, life(*operations, pause_s=2.0), runs=8, cast=(PIPE, OLD_API))
+    return sought(f"hole A5: {name}", patch, life(*operations, pause_s=2.0), runs=16, cast=(PIPE, OLD_API))
 
 
 MUTATIONS: Final[tuple[Mutation, ...]] = (

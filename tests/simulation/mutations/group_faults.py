@@ -225,7 +225,7 @@ MUTATIONS: Final = (
         "hole 10: a replaced name is not waited for",
         names_are_identities,
         life(_CREATE, Operation.PROMOTE, Operation.REBALANCE, pause_s=7.0),
-        runs=3,
+        runs=6,
         lease_s=20.0,
         events=[Event(EventKind.NAME_TAKEN, 0, "", 1.0, 12.0)],
     ),

@@ -387,7 +387,7 @@ MUTATIONS: Final = (
         "hole 15c: a reverse compares ends only",
         compare_ends_only,
         life(_CREATE, _FAILOVER, Operation.REBALANCE, Operation.RESTORE, pause_s=2.0),
-        runs=4,
+        runs=8,
         events=[
             Event(EventKind.SOURCE_REWRITTEN, 2, "", 0.0),
             Event(EventKind.REVERSE_ASKED, 2, "", 1.5),
