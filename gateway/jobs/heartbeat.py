@@ -8,12 +8,12 @@ when it *sent* what was answered last.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Final
 
 from gateway.fleet.rules.leases import CATCH_UP_LEASE_S
 from gateway.jobs.errors import JobFailed
+from gateway.transport.host import boot_clock
 
 EVERY_S: Final = 2.0
 ENDS_IN_S: Final = 5.0
@@ -25,7 +25,7 @@ class Heartbeat:
 
     beat: one word to the gateway; True when it was heard, JobFailed when it does not want the job to go on. It answers
         within some seconds.
-    clock: monotonic seconds.
+    clock: seconds that also count while the machine sleeps: the gateway's lease runs on.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Heartbeat:
         beat: Callable[[], bool],
         *,
         lease_s: float = CATCH_UP_LEASE_S,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = boot_clock,
     ) -> None:
         self._beat = beat
         self._silent_s = lease_s - ENDS_IN_S
@@ -63,13 +63,19 @@ class Heartbeat:
     def step(self) -> None:
         """One word."""
         sent = self._clock()
+        if self._is_silent(sent):  # asleep perhaps: the engine has begun, and an answer now would be to a new lease
+            return
         try:
             if self._beat():
                 self._heard_at = sent
         except JobFailed as exc:
             self._end(exc)
             return
-        silent = self._clock() - self._heard_at
+        self._is_silent(self._clock())
+
+    def _is_silent(self, now: float) -> bool:
+        """Ends the job when it was not heard for too long."""
+        silent = now - self._heard_at
         if silent > self._silent_s:
             self._end(
                 JobFailed(
@@ -77,6 +83,7 @@ class Heartbeat:
                     "run the job again, it goes on where it ended"
                 )
             )
+        return silent > self._silent_s
 
     def _end(self, error: JobFailed) -> None:
         if self._error is None:

@@ -89,9 +89,9 @@ def require_same_topics(files: Collection[OffsetsFile], begins: Collection[str],
             for topic, known in topic_ids(file.lines[number]).items():
                 if here.get(topic, known) != known:
                     raise BadCheckpoint(
-                        f"{file.path}: topic {topic} had the id {known}, and on the source it has {here[topic]} now: it "
-                        "was deleted and created anew, so these offsets are other records'; begin the query with a new "
-                        "checkpoint"
+                        f"{file.path}: topic {topic} had the id {known}, and on the source it has {here[topic]} now: "
+                        "it was deleted and created anew, so these offsets are other records'; begin the query with a "
+                        "new checkpoint"
                     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from inspect import signature
 
 import pytest
 
@@ -11,6 +12,7 @@ from gateway.fleet.rules.leases import CATCH_UP_LEASE_S
 from gateway.jobs import heartbeat as module
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.heartbeat import Heartbeat
+from gateway.transport.host import boot_clock
 
 
 class Time:
@@ -52,6 +54,18 @@ def test_a_heartbeat_counts_from_when_it_was_sent() -> None:
     found.step()
     with pytest.raises(JobFailed, match="not answered for 14 s"):
         found.check()
+
+
+def test_a_driver_that_slept_asks_for_no_new_lease() -> None:
+    """The gateway would give it one, and the engine has appended meanwhile."""
+    heartbeats: list[int] = []
+    found, clock, ended = made(lambda: not heartbeats.append(1))  # type: ignore[func-returns-value]
+    clock.now += 600
+    found.step()
+    assert (heartbeats, ended) == ([], ["lost"])
+    with pytest.raises(JobFailed, match="not answered for 600 s"):
+        found.check()
+    assert signature(Heartbeat).parameters["clock"].default is boot_clock, "the other ones stand still meanwhile"
 
 
 def test_a_refusal_ends_it_at_once() -> None:
