@@ -19,6 +19,8 @@ from gateway.proxy.handlers.partly_refused import refuse
 from gateway.proxy.rules.refusals import Refusal, of_those
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetFetchResponse
+from protocol.offset_fetch import SEVERAL_FROM, refused
+from protocol.peek import first_array_size
 
 if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
@@ -40,6 +42,10 @@ class OffsetFetchHandler:
         return self._gates.enabled
 
     def handle(self, session: Session, exchange: Exchange) -> None:
+        if self._names_too_many(session, exchange):
+            body, code = exchange.body, int(ErrorCode.INVALID_REQUEST)
+            exchange.reply(refused(body, exchange.api_version, code, session.max_elements))
+            return
         request = exchange.request()
         asked = request.groups if exchange.api_version >= 8 else [request]
         groups = [each.group_id for each in asked]
@@ -53,6 +59,13 @@ class OffsetFetchHandler:
             right=Right.DESCRIBE,
             looks_at=frozenset(each.group_id for each in asked if not each.topics),
         )
+
+    def _names_too_many(self, session: Session, exchange: Exchange) -> bool:
+        """More groups than are decoded, and not so many that the request is refused whole."""
+        if exchange.api_version < SEVERAL_FROM:
+            return False
+        count = first_array_size(exchange.body, flexible=True)
+        return session.context.limits.groups_per_request < count <= session.max_elements
 
     def _refuse(self, session: Session, exchange: Exchange, request: Any, codes: Mapping[str, int]) -> None:
         def waits(group: Any) -> bool:
