@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
+from functools import lru_cache
 
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.rates import Rates
@@ -70,6 +71,7 @@ class Admission:
         return "address" if self._of_address.get(address, 0) >= limits.connections_per_address else ""
 
 
+@lru_cache(maxsize=4_096)  # it is asked several times for each connection, and takes 10 us and more
 def address_of(host: str) -> str:
     """What one host can have: an IPv4 address, or an IPv6 network of 64 bits; other text as it is."""
     try:
