@@ -82,6 +82,11 @@ class Conversation:
             start_new_session=True,
         )
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def say(self, line: str) -> None:
         """Send one line."""
         assert self._process.stdin is not None

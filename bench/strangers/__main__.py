@@ -21,7 +21,7 @@ import httpx
 
 from bench.errors import BenchError
 from bench.machine import machine, versions
-from bench.proc import memory_kb
+from bench.proc import cpu_seconds, memory_kb
 from bench.process import ROOT
 from bench.strangers.figures import Cost, last_line, stalls_in
 from bench.strangers.lab import StrangersLab
@@ -81,12 +81,14 @@ def _measured(lab: StrangersLab, name: str, seconds: float) -> Cost:
     before = lab.felt()
     memory, log, stalls = memory_kb(pid), lab.log_bytes(), stalls_in(lab.gateway.metrics())
     most, began = memory, time.monotonic()
-    with _attack(lab, name):
+    with _attack(lab, name) as attacker:
         lab.felt("mark")
+        had = cpu_seconds(attacker) if attacker else 0.0
         while time.monotonic() - began < seconds:
             most = max(most, memory_kb(pid))
             time.sleep(_LOOK_S)
         beside = lab.felt()
+        attack_s = cpu_seconds(attacker) - had if attacker else 0.0
     lasted = time.monotonic() - began
     return Cost(
         attack=name,
@@ -95,19 +97,23 @@ def _measured(lab: StrangersLab, name: str, seconds: float) -> Cost:
         memory_mb=(most - memory) / 1024,
         log_kb_s=(lab.log_bytes() - log) / 1024 / lasted,
         stalls=stalls_in(lab.gateway.metrics()) - stalls,
+        attack_cores=round(attack_s / lasted, 2),
     )
 
 
 @contextmanager
-def _attack(lab: StrangersLab, name: str) -> Iterator[None]:
+def _attack(lab: StrangersLab, name: str) -> Iterator[int]:
+    """The process id of who attacks; 0: nobody's of its own."""
     ended: Callable[[], None]
+    attacker = 0
     if name in _BY_REGISTRY:
         lab.registry.answer_as(_BY_REGISTRY[name])
         ended = partial(lab.registry.answer_as, Manner.EMPTY)
     else:
-        ended = lab.attack(name).end
+        attack = lab.attack(name)
+        ended, attacker = attack.end, attack.pid
     try:
-        yield
+        yield attacker
     finally:
         ended()
 
@@ -119,7 +125,7 @@ def _say(cost: Cost) -> None:
     parts: Sequence[str] = [told(name) for name in ("asked_p99_ms", "written_p99_ms", "longest_ms", "asked_per_s")]
     sys.stderr.write(
         f"{cost.attack}: {', '.join(parts)}, memory +{cost.memory_mb:.0f} MB, log {cost.log_kb_s:.1f} KB/s, "
-        f"stalls {cost.stalls}, assignments lost {cost.beside['lost']}\n"
+        f"stalls {cost.stalls}, attack {cost.attack_cores:.2f} cores, assignments lost {cost.beside['lost']}\n"
     )
 
 

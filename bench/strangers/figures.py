@@ -22,7 +22,7 @@ _NOT_OURS: Final = "not_scheduled"
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Of one attack. `before`, `beside`: what the honest client felt. `stalls`: turns of the gateway's loop over 50 ms
-    in which it had the CPU."""
+    in which it had the CPU. `attack_cores`: CPU that the attack's own process had; 0 where it has none."""
 
     attack: str
     before: Mapping[str, Any]
@@ -30,6 +30,7 @@ class Cost:
     memory_mb: float
     log_kb_s: float
     stalls: int
+    attack_cores: float = 0.0
 
     @property
     def p99_x(self) -> float:
