@@ -13,6 +13,7 @@ from gateway.access.quotas import Quotas
 from gateway.access.users import Users
 from gateway.control_parts import ControlParts
 from gateway.cutover.failback.operations import Failbacks
+from gateway.cutover.failback.undo import Undos
 from gateway.cutover.promote.unpromoted_groups import unpromoted_groups
 from gateway.groups.operations import Groups
 from gateway.groups.reports import GroupReports
@@ -20,13 +21,16 @@ from gateway.links.checks import LinkChecks
 from gateway.links.links import Links
 from gateway.links.running import RunningLinks
 from gateway.links.update import LinkUpdates
+from gateway.migration.call_off import PromoteCallOffs
 from gateway.migration.carry_out import CarryOut
 from gateway.migration.client_errors import WatchedErrors
 from gateway.migration.history import MirrorHistory
+from gateway.migration.keeps import Keeps
 from gateway.migration.migrations import Migrations
 from gateway.migration.promote_sets import AsOne
 from gateway.migration.ready import ReadinessCheck
 from gateway.migration.run import MigrationRun
+from gateway.migration.undo import MigrationUndo
 from gateway.migration.world_reader import WorldReader
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.topics.auto_create import AutoCreate
@@ -313,3 +317,14 @@ def migrations(
         records=parts.records, migrations=made, carry_out=carry_out, background=parts.background, clock=parts.clock
     )
     return made, run, check, history, errors
+
+
+def ways_back(
+    parts: ControlParts, migrations: Migrations, mirrors: Mirrors, groups: Groups, undos: Undos, keeps: Keeps
+) -> tuple[MigrationUndo, PromoteCallOffs]:
+    """Behind the cutover, and before it."""
+    records = parts.records
+    return (
+        MigrationUndo(records=records, migrations=migrations, undos=undos, groups=groups),
+        PromoteCallOffs(records=records, migrations=migrations, mirrors=mirrors, claimed=keeps.running),
+    )

@@ -24,6 +24,7 @@ from gateway.control_operations import (
     mirrors,
     running_links,
     users_and_quotas,
+    ways_back,
 )
 from gateway.control_parts import ControlParts, config_sync
 from gateway.cutover.dry_runs import DryRuns
@@ -44,7 +45,6 @@ from gateway.migration.rehearse import LOOK_EVERY_S as REHEARSALS_EVERY_S
 from gateway.migration.rehearse import MigrationRehearsals
 from gateway.migration.reports import MigrationReports
 from gateway.migration.run import LOOK_EVERY_S as MIGRATIONS_EVERY_S
-from gateway.migration.undo import MigrationUndo
 from gateway.operations.link_tasks import LinkTask
 from gateway.operations.open_transactions import TransactionsView
 from gateway.operations.partners import GroupPromoter
@@ -145,8 +145,8 @@ class ControlService:
             claimed=keeps.running,
             clock=parts.clock,
         )
-        self.migration_undo = MigrationUndo(
-            records=parts.records, migrations=self.migrations, undos=self.undos, groups=self.groups
+        self.migration_undo, self.promote_call_offs = ways_back(
+            parts, self.migrations, self.mirrors, self.groups, self.undos, keeps
         )
         self.migration_rehearsals = MigrationRehearsals(
             records=parts.records, migrations=self.migrations, rehearsals=self.rehearsals

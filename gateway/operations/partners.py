@@ -46,6 +46,17 @@ class TopicPromoter(Protocol):
     ) -> None:
         """Raises what `promote` would refuse before it begins; changes nothing."""
 
+    async def call_off(self, link: str, topics: Sequence[str], *, validate_only: bool = False) -> Sequence[str]:
+        """Call off the promotes of these topics, with all of their sets; the names of all that go back.
+
+        Returns when they are as they were before, or their records say that they will be. `validate_only`: changes
+        nothing.
+
+        Raises:
+            BadRequest, NotFound: no topic, or no such link or mirror.
+            Conflict: one of them is not being promoted, or has cut over. TargetUnreachable: it could not be stored.
+        """
+
     def waiting_for(self, link: str, topic: str) -> str:
         """What a running promote of the topic waits for; '' when none runs or it does not wait."""
 

@@ -50,7 +50,9 @@ class WrongState(Exception):
     """The operation is not possible in the mirror's state; the message says why and what to do."""
 
 
-_PROMOTING = "is being promoted (PENDING_STOPPED); wait until it is STOPPED or the promote was aborted"
+_PROMOTING = (
+    "is being promoted (PENDING_STOPPED); wait until it is STOPPED, or call it off with `mirror promote --cancel`"
+)
 _STOPPED = "is STOPPED: it is written on the target, and not mirrored"
 _FAILED = "has FAILED; `mirror describe` says why, and `mirror repair` what can be done"
 _REVERSING = "is being reversed ({}); wait until it is ACTIVE, or end the reversal with `mirror failover`"

@@ -122,7 +122,12 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition(_S.ACTIVE, _Op.PROMOTE, _S.PENDING_STOPPED, "mirrored; writes pause as soon as it is level"),
     Transition(_S.ACTIVE, _Op.FORCE_PROMOTE, _S.PENDING_STOPPED, "the same, whoever still reads on the source"),
     Transition(_S.SOURCE_UNAVAILABLE, _Op.FORCE_PROMOTE, _S.PENDING_STOPPED, "the same, once the source answers"),
-    Transition(_S.PENDING_STOPPED, _Op.ABORT_PROMOTE, _S.ACTIVE, "mirrored as before; the record says why"),
+    Transition(
+        _S.PENDING_STOPPED,
+        _Op.ABORT_PROMOTE,
+        _S.ACTIVE,
+        "mirrored as before; the record says why, unless somebody called it off",
+    ),
     Transition(
         _S.PENDING_STOPPED, _Op.COMPLETE_PROMOTE, _S.STOPPED, "written on the target: the cutover", only=_FORWARD
     ),

@@ -7,17 +7,22 @@ it the set is never whole: should it lead, it gives the promote up, and cuts ove
 Each record of a set names all of it; of n topics that would be n times n names. So from `NAMED` topics on there is one
 name for all of them, which says how many they are: `set/…/5000` (`topics_as`). It is no topic's either, so an older
 version takes such a set for one that is not whole.
+
+A promote that was called off has `CALLED_OFF` among the names of its set until it is back: no topic has that name, so
+the set is never whole any more, and whoever leads next, of whatever version, gives it up. Behind that the names go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from gateway.state.records import MirrorRecord, MirrorState
 
 GROUP: Final = "group/"
 SET: Final = "set/"
+CALLED_OFF: Final = "(called off)"
 NAMED: Final = 64
 """Topics of a set that are named one by one: some 0.2 MB of records in all."""
 
@@ -30,6 +35,17 @@ def name_of(group: str) -> str:
 def groups_among(names: Iterable[str]) -> tuple[str, ...]:
     """The groups of a set, by their names on the target."""
     return tuple(name.removeprefix(GROUP) for name in names if name.startswith(GROUP))
+
+
+def called_off(mirror: MirrorRecord) -> MirrorRecord:
+    """The record of a topic that is being promoted, with its promote called off."""
+    names = mirror.cutover.promoted_with or (mirror.mirror_topic,)
+    return replace(mirror, cutover=replace(mirror.cutover, promoted_with=(*names, CALLED_OFF)))
+
+
+def is_called_off(mirror: MirrorRecord) -> bool:
+    """Whether its promote was called off, and is not back yet."""
+    return mirror.state is MirrorState.PENDING_STOPPED and CALLED_OFF in mirror.cutover.promoted_with
 
 
 def topics_as(mirrors: Sequence[MirrorRecord]) -> tuple[str, ...]:

@@ -295,6 +295,14 @@ class Mirrors:
             run.result()
         return [self.view(self._records.mirror(link, name)) for name in names]
 
+    async def call_off(self, link: str, topics: Sequence[str], *, validate_only: bool = False) -> Sequence[MirrorView]:
+        """Call off the promotes of these topics, with all of their sets; see `TopicPromoter.call_off`.
+
+        Returns all that go back.
+        """
+        names = await self._promoter.call_off(link, topics, validate_only=validate_only)
+        return [self.view(self._records.mirror(link, name)) for name in names]
+
     def promote_failed(self, link: str, topic: str) -> bool:
         """Whether the last promote did not end in STOPPED, as far as this process knows."""
         return (link, topic) in self._promote_errors

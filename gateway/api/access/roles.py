@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
+from starlette.requests import HTTPConnection
 from starlette.routing import compile_path
 
 
@@ -69,6 +70,12 @@ NOBODY: Final = Caller("", Role.ANYONE, "")
 
 CALLER: Final = "lockgate.caller"
 """Key of an ASGI scope: the `Caller`. Only the front of the server sets it; nothing a client sends ends up there."""
+
+
+def caller_name(request: HTTPConnection) -> str:
+    """The name of who asks, as the front of the server has proved it."""
+    caller: Caller = request.scope.get(CALLER, NOBODY)
+    return caller.name
 
 
 class Route(NamedTuple):
@@ -124,6 +131,7 @@ ROUTES: Final = (
     Route("POST", _LINK + "/mirrors:resume", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:promote", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:rehearse-promote", Role.OPERATOR),
+    Route("POST", _LINK + "/mirrors:cancel-promote", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:reverse-and-start-mirror", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:reverse-and-pause-mirror", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:undo", Role.OPERATOR),

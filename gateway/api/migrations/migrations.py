@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 
-from gateway.api.access.roles import CALLER, NOBODY, Caller
+from gateway.api.access.roles import caller_name
 from gateway.api.migrations.discovery_models import DiscoveryData
 from gateway.api.migrations.file_models import MigrationFileCheck, MigrationText
 from gateway.api.migrations.migration_models import MigrationData, MigrationItem, MigrationList, MigrationUndoData
@@ -88,29 +88,29 @@ def router(plane: Plane) -> APIRouter:
     ) -> MigrationData:
         if body.migration != migration:
             raise BadRequest(f"the file is of migration '{body.migration}', not of '{migration}'")
-        view = await plane().migrations.apply(body, _asks(request), validate_only=validate_only)
+        view = await plane().migrations.apply(body, caller_name(request), validate_only=validate_only)
         return MigrationData.of(view)
 
     @routes.post("/v3/migrations/{migration}:pause", summary="Take no further step of a migration until it is resumed")
     async def pause(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
-        view = await plane().migrations.pause(migration, _asks(request), validate_only=validate_only)
+        view = await plane().migrations.pause(migration, caller_name(request), validate_only=validate_only)
         return MigrationData.of(view)
 
     @routes.post("/v3/migrations/{migration}:resume", summary="Go on with a migration")
     async def resume(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
-        view = await plane().migrations.resume(migration, _asks(request), validate_only=validate_only)
+        view = await plane().migrations.resume(migration, caller_name(request), validate_only=validate_only)
         return MigrationData.of(view)
 
     @routes.post("/v3/migrations/{migration}:abort", summary="End a migration where it is; what is done stays")
     async def abort(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
-        view = await plane().migrations.abort(migration, _asks(request), validate_only=validate_only)
+        view = await plane().migrations.abort(migration, caller_name(request), validate_only=validate_only)
         return MigrationData.of(view)
 
     @routes.post("/v3/migrations/{migration}:rehearse", summary="Rehearse the promotes of a migration, one by one")
     async def rehearse(
         migration: str, request: Request, application: OneApplication = "", validate_only: ValidateOnly = False
     ) -> MigrationRehearsalData:
-        service, by = plane().migration_rehearsals, _asks(request)
+        service, by = plane().migration_rehearsals, caller_name(request)
         done = await service.rehearse(migration, application, by, validate_only=validate_only)
         link = plane().migrations.record(migration).link
         return MigrationRehearsalData(
@@ -134,7 +134,7 @@ def router(plane: Plane) -> APIRouter:
         keep_late_writes: KeepLateWrites = False,
         validate_only: ValidateOnly = False,
     ) -> MigrationUndoData:
-        service, by = plane().migration_undo, _asks(request)
+        service, by = plane().migration_undo, caller_name(request)
         done = await service.undo(
             migration, application, by, with_groups=groups, keep_late=keep_late_writes, validate_only=validate_only
         )
@@ -145,9 +145,3 @@ def router(plane: Plane) -> APIRouter:
         await plane().migrations.delete(migration, validate_only=validate_only)
 
     return routes
-
-
-def _asks(request: Request) -> str:
-    """The name of who asks, as the front of the server has proved it."""
-    caller: Caller = request.scope.get(CALLER, NOBODY)
-    return caller.name

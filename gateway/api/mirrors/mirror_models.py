@@ -373,6 +373,15 @@ class MirrorList(BaseModel):
     data: list[MirrorData]
 
 
+class CalledOffData(BaseModel):
+    """Promotes that were called off. `data`: all mirror topics that go back, those of the same sets besides.
+    `paused_migrations`: were RUNNING, and would promote them again."""
+
+    kind: Literal["LockgatePromoteCalledOff"] = "LockgatePromoteCalledOff"
+    data: list[MirrorData]
+    paused_migrations: list[str]
+
+
 def mirror_key(record: MirrorRecord) -> tuple[str, str]:
     """What lists of mirror topics are sorted by."""
     return record.link, record.mirror_topic

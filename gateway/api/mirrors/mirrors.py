@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
+from gateway.api.access.roles import caller_name
 from gateway.api.mirrors.mirror_change_models import CreatePlanData, PromotePlanData
 from gateway.api.mirrors.mirror_models import (
     AlterMirrors,
+    CalledOffData,
     CreateMirror,
     MirrorData,
     MirrorList,
@@ -142,5 +144,17 @@ def batch_router(plane: Plane) -> APIRouter:
         if validate_only:
             return RehearsalPlanData(link_name=link, mirror_topic_names=list(await rehearsals.check(link, names)))
         return RehearsalData.of(link, await rehearsals.rehearse(link, names, body.bound_ms / 1000))
+
+    @routes.post(
+        "/v3/links/{link}/mirrors:cancel-promote",
+        summary="Call off promotes that have not cut over: their sets go back to what they were",
+    )
+    async def cancel_promote(
+        link: str, body: MirrorNames, request: Request, validate_only: ValidateOnly = False
+    ) -> CalledOffData:
+        done = await plane().promote_call_offs.call_off(
+            link, body.mirror_topic_names, caller_name(request), validate_only=validate_only
+        )
+        return CalledOffData(data=[MirrorData.of(view) for view in done.mirrors], paused_migrations=list(done.paused))
 
     return routes

@@ -10,6 +10,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
 from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirrors.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
+from gateway.cli.mirrors.mirror_promote import going_on
 from gateway.cli.mirrors.mirror_shown import names_in, undo_told, where_written
 from gateway.cli.output import Format, Output, dump
 from gateway.cli.waiting import until_done, until_reversed
@@ -139,9 +140,10 @@ def undo(
                 f"would undo the promote of {mirror['mirror_topic_name']}: {undo_told(mirror['undo']) or 'no end'}"
             )
         return
-    done = _post(api, path, names, **asked)
-    if wait:
-        done = until_done(api, mirror_path(link), names, "going home")
+    with going_on(link, names):
+        done = _post(api, path, names, **asked)
+        if wait:
+            done = until_done(api, mirror_path(link), names, "going home")
     home = [m for m in done if not wait or (m["mirror_direction"] == "FORWARD" and m["mirror_status"] != "FAILED")]
     if wait and output is Output.TABLE:
         for mirror in home:

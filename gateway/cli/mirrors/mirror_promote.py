@@ -1,11 +1,14 @@
 """`lockgate mirror promote`: goes forward, to the target, or home with --failback; never in the other direction.
 
 Asked again it changes nothing: topics that are where they are to go are told with where they are written, and only the
-others are sent. The gateway refuses a set that does not go the way that is asked for.
+others are sent. The gateway refuses a set that does not go the way that is asked for. With --cancel a promote that has
+not cut over is called off; whoever interrupts the wait for one is told so, since it goes on without the command.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Final
 
 import typer
@@ -20,6 +23,8 @@ from gateway.cli.waiting import until_promoted
 _FORWARD: Final = "FORWARD"
 _REVERSE: Final = "REVERSE"
 _INTERRUPTED: Final = 130
+_NAMED: Final = 5
+"""Topics of a set that are named one by one."""
 
 
 def register(app: typer.Typer) -> None:
@@ -49,6 +54,9 @@ def promote(
     bound_ms: Annotated[
         int, typer.Option("--bound-ms", min=0, help="With --rehearse: how long writes may be paused at most.")
     ] = 0,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Call a promote off that has not cut over; all of its set goes back.")
+    ] = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -58,6 +66,11 @@ def promote(
     they are. With --groups the groups change sides under the same write pause, so that no transaction has two sides.
     """
     api, names, along = Api(url), names_in_order(topics), names_in(groups)
+    if cancel:
+        if failback or rehearse or force or along:
+            fail("--cancel goes with --dry-run alone", USAGE)
+        _called_off(api, link, names, output, dry_run=dry_run)
+        return
     if bound_ms and not rehearse:
         fail("--bound-ms is of --rehearse", USAGE)
     if along and (rehearse or force):
@@ -84,25 +97,54 @@ def promote(
 
 
 def _carried_out(api: Api, link: str, names: list[str], body: dict[str, Any], output: Output, *, wait: bool) -> None:
-    try:
-        begun = api.post(f"{mirror_path(link)}:promote", body)["data"]
-    except Refused as exc:
-        fail(str(exc), REFUSED)
-    if not wait:
-        _told(begun, output, begun=True)
-        return
-    try:
+    with going_on(link, names):
+        try:
+            begun = api.post(f"{mirror_path(link)}:promote", body)["data"]
+        except Refused as exc:
+            fail(str(exc), REFUSED)
+        if not wait:
+            _told(begun, output, begun=True)
+            return
         done = until_promoted(api, mirror_path(link), names)
-    except KeyboardInterrupt:
-        typer.echo(
-            f"the promote of {', '.join(names)} goes on without this command: "
-            f"lockgate mirror describe {names[0]} --link {link}",
-            err=True,
-        )
-        raise typer.Exit(_INTERRUPTED) from None
     failed = [mirror for mirror in done if not _is_there(mirror, failback=body["mirror_direction"] == _REVERSE)]
     _told(done if output is not Output.TABLE else [mirror for mirror in done if mirror not in failed], output)
     end([f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in failed])
+
+
+@contextmanager
+def going_on(link: str, names: Sequence[str]) -> Iterator[None]:
+    """Who interrupts the block is told that the promote goes on, and how to end it; the exit code is 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        named = list(names if len(names) <= _NAMED else names[:1])  # one name calls all of a set off
+        more = f" and {len(names) - 1} more" if len(names) > _NAMED else ""
+        typer.echo(
+            f"the promote of {', '.join(named)}{more} goes on in the gateway; call it off with: "
+            f"lockgate mirror promote {' '.join(named)} --cancel --link {link}",
+            err=True,
+        )
+        raise typer.Exit(_INTERRUPTED) from None
+
+
+def _called_off(api: Api, link: str, names: list[str], output: Output, *, dry_run: bool) -> None:
+    path = f"{mirror_path(link)}:cancel-promote" + ("?validate_only=true" if dry_run else "")
+    try:
+        done = api.post(path, {"mirror_topic_names": names})
+    except Refused as exc:
+        fail(str(exc), REFUSED)
+    if output is not Output.TABLE:
+        dump(done, output)
+        return
+    would = "would be " if dry_run else ""
+    for mirror in done["data"]:
+        is_back = not mirror["mirror_status"].startswith("PENDING_")
+        stands = where_written(mirror) if is_back else f"{mirror['mirror_topic_name']}: on its way back"
+        typer.echo(f"{mirror['mirror_topic_name']}: its promote would be called off" if dry_run else stands)
+    for name in done["paused_migrations"]:
+        typer.echo(
+            f"migration {name} {would}paused: it would promote them again; lockgate migration resume {name}", err=True
+        )
 
 
 def _already(api: Api, link: str, names: list[str], *, failback: bool) -> dict[str, Any]:

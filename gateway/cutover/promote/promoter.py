@@ -18,10 +18,12 @@ from dataclasses import replace
 
 import structlog
 
+from gateway.cutover.promote.call_off import CallOffs, Claim
 from gateway.cutover.promote.durability import Durability
 from gateway.cutover.promote.gather import PromoteTools
 from gateway.cutover.promote.records_after_cutover import RecordsAfterCutover
 from gateway.cutover.promote.rehearsal import BEFORE_PAUSE_S, Rehearsal
+from gateway.cutover.promote.rules.call_off import WAS_CALLED_OFF
 from gateway.cutover.promote.rules.promote import REHEARSAL, REHEARSED
 from gateway.cutover.promote.run import PromoteRun
 from gateway.cutover.promote.unpromoted_groups import unpromoted_groups
@@ -33,7 +35,7 @@ from gateway.operations.upstream import require_origins
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, WrongState, transition
 from gateway.state.producer_ids import MAX_FAILBACK_EPOCH
-from gateway.state.promote_sets import groups_among, missing_of
+from gateway.state.promote_sets import CALLED_OFF, groups_among, missing_of
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.transport.background import Background
 
@@ -67,7 +69,7 @@ class TopicPromoter:
         self._target = target
         self._durability = Durability(sources, target)
         self._background = background
-        self._running: dict[tuple[str, str], PromoteRun | None] = {}
+        self._running: dict[tuple[str, str], Claim] = {}
         self._groups: set[tuple[str, str]] = set()  # that change sides with topics
         self._leaving = ""
         self._over = asyncio.Event()
@@ -75,6 +77,14 @@ class TopicPromoter:
         self._changed = asyncio.Condition()
         # a promote that is told to end has the time of a write pause for that, and for what it must store
         self._end_s = 2 * tools.limits.pause_timeout_s
+        self._call_offs = CallOffs(
+            records=tools.records,
+            locks=tools.locks,
+            claims=self._running,
+            changed=self._changed,
+            gives_up=lambda link, names, groups: self._resume(link, names, WAS_CALLED_OFF, groups),
+            within_s=self._end_s,
+        )
 
     def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
         """See `operations/partners.py`."""
@@ -118,6 +128,7 @@ class TopicPromoter:
         names, moving = tuple(dict.fromkeys(topics)), tuple(dict.fromkeys(groups))
         if self._leaving:
             raise Conflict(f"{self._leaving}; ask again in a moment")
+        self._call_offs.require_none(link, names)
         async with self._claim(link, names, moving):
             operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
             await self._check(link, names, operation, moving, keep_late=keep_late)
@@ -136,6 +147,7 @@ class TopicPromoter:
         names, own_s = tuple(dict.fromkeys(topics)), self._tools.limits.pause_timeout_s
         if self._leaving:
             raise Conflict(f"{self._leaving}; ask again in a moment")
+        self._call_offs.require_none(link, names)
         async with self._claim(link, names):
             await self.check_rehearsal(link, names)
             bound_s = min(bound_s, own_s) or own_s
@@ -163,10 +175,20 @@ class TopicPromoter:
         _require_one_way(mirrors)
         await self._check_partitions(link, mirrors)
 
+    async def call_off(self, link: str, topics: Sequence[str], *, validate_only: bool = False) -> Sequence[str]:
+        """See `CallOffs.call_off`; `validate_only`: what would go back."""
+        if validate_only:
+            return self._call_offs.plan(link, topics)
+        return await self._call_offs.call_off(link, topics)
+
     def waiting_for(self, link: str, topic: str) -> str:
         """What a running promote of the topic waits for, '' when none runs or it does not wait."""
-        run = self._running.get((link, topic))
+        run = self._run_of((link, topic))
         return run.waiting_for if run is not None else ""
+
+    def _run_of(self, key: tuple[str, str]) -> PromoteRun | None:
+        claim = self._running.get(key)
+        return None if claim is None else claim.run
 
     def under_way(self) -> frozenset[tuple[str, str]]:
         """(link, mirror topic) of those that a run of this gateway promotes now."""
@@ -178,9 +200,9 @@ class TopicPromoter:
         The others, and those that come now, are left to whoever leads next. Before partitions are given away.
         """
         self._leaving = "this gateway is being stopped"
-        for run in self._running.values():
-            if run is not None:
-                run.leave(self._leaving)
+        for claim in self._running.values():
+            if claim.run is not None:
+                claim.run.leave(self._leaving)
         try:
             async with asyncio.timeout(limit_s):
                 while self._running:
@@ -202,6 +224,7 @@ class TopicPromoter:
             gone = missing_of(names, left)
             what = f"mirror topic '{gone[0]}'" if gone and " " not in gone[0] else "".join(gone[:1])
             reason = f"{what} of its set is not being promoted any more" if gone else ""
+            reason = WAS_CALLED_OFF if CALLED_OFF in gone else reason
             reason = _REHEARSAL_INTERRUPTED if REHEARSAL in gone else reason
             going_on = self._resume(link, left, reason, groups_among(names))
             self._background.spawn(going_on, f"resume promote {link} {','.join(left)}")
@@ -227,14 +250,14 @@ class TopicPromoter:
     async def _ended(self, key: tuple[str, str]) -> None:
         try:
             async with asyncio.timeout(self._end_s), self._changed:
-                while (run := self._running.get(key)) is not None:  # one without a run will not begin any more
+                while (run := self._run_of(key)) is not None:  # one without a run will not begin any more
                     run.end(_FAILED_OVER.format(key[1]))
                     await self._changed.wait()
         except TimeoutError:
             raise Conflict(self._still(key)) from None
 
     def _still(self, key: tuple[str, str]) -> str:
-        run = self._running.get(key)
+        run = self._run_of(key)
         if run is not None and run.committing:
             return (
                 f"whether the promote of mirror topic '{key[1]}' has been stored is not known: the target does not "
@@ -285,7 +308,9 @@ class TopicPromoter:
         self._require_not_barred(keys)
         if self._leaving:
             run.leave(self._leaving)
-        self._running.update(dict.fromkeys(keys, run))
+        if self._call_offs.is_asked(link, names):
+            run.end(WAS_CALLED_OFF)
+        self._running.update(dict.fromkeys(keys, Claim(names, run)))
         await run.run()
 
     def _require_not_barred(self, keys: Sequence[tuple[str, str]]) -> None:
@@ -299,7 +324,7 @@ class TopicPromoter:
             raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
         self._require_free(link, groups)
         self._require_not_barred(keys)
-        self._running.update(dict.fromkeys(keys))
+        self._running.update(dict.fromkeys(keys, Claim(names, None)))
         self._groups.update((link, group) for group in groups)
         try:
             yield

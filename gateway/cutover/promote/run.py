@@ -17,6 +17,7 @@ from gateway.cutover.promote.gather import Gatherer, OthersOnly, PromoteTools
 from gateway.cutover.promote.group_steps import GroupSteps
 from gateway.cutover.promote.pause import DECIDE, PromotePause
 from gateway.cutover.promote.rehearsal import PauseRehearsed, stalls_under
+from gateway.cutover.promote.rules.call_off import WAS_CALLED_OFF
 from gateway.cutover.promote.rules.checks import InvariantViolated
 from gateway.cutover.promote.rules.memory import PromoteMemory
 from gateway.cutover.promote.rules.promote import REHEARSAL, next_step
@@ -28,7 +29,7 @@ from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.operations.running_mirrors import run_as
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, apply
-from gateway.state.promote_sets import name_of, topics_as
+from gateway.state.promote_sets import is_called_off, name_of, topics_as
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.state.transition_errors import with_error
@@ -80,6 +81,7 @@ class PromoteRun:
 
     Attributes:
         rehearsed: what the write pause of a rehearsal was like; None before its end, or without one.
+        has_cut_over: nothing is taken back any more; what is left follows from the cutover.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class PromoteRun:
         self._interruptible: asyncio.Future[object] | None = None
         self._configs: asyncio.Task[None] | None = None  # read under the write pause, beside all else
         self.waiting_for = ""
+        self.has_cut_over = False
         self._actions: Mapping[StepKind, Callable[[PromoteStep], Coroutine[Any, Any, None]]] = {
             StepKind.MARK_PENDING: self._mark_pending,
             StepKind.WAIT: self._wait,
@@ -337,6 +340,8 @@ class PromoteRun:
 
         def as_seen() -> None:
             self._require_unchanged(old)
+            if any(map(is_called_off, old)):  # since the step was decided, or while its outcome was unknown
+                raise StoreConflict("the promote was called off meanwhile")
             if moving is not None:
                 moving.require_as_seen([before for before, _ in changes])
 
@@ -354,7 +359,7 @@ class PromoteRun:
             self._log.warning("the cutover was not persisted", reason=str(exc))
             await self._tools.sleep(0.01)
             return
-        self._memory.committing = False
+        self._memory.committing, self.has_cut_over = False, True
         await self._restore_timestamp_types()
         await self._publish_switched(PromoteStep(StepKind.PUBLISH_SWITCHED))
 
@@ -389,6 +394,7 @@ class PromoteRun:
 
     async def _publish_switched(self, _: PromoteStep) -> None:
         """The store's change has published the routes already; what is left is the mark of the write pause."""
+        self.has_cut_over = True
         paused_s = self._pause.release("stopped")
         if self._gather.groups is not None:
             self._gather.groups.by_records()
@@ -450,12 +456,15 @@ class PromoteRun:
             self._log.warning("the end of the promote was not persisted yet", error=str(exc))
             await self._tools.sleep(_STORE_AGAIN_S)
             return
-        log = self._log.info if self._memory.rehearses else self._log.warning
+        log = self._log.info if self._is_asked_for(step.reason) else self._log.warning
         log("mirror state", new=MirrorState.ACTIVE.value, reason=step.reason)
 
+    def _is_asked_for(self, reason: str) -> bool:
+        """A rehearsal leaves no error behind, however it ended; nor does what was called off."""
+        return self._memory.rehearses or reason == WAS_CALLED_OFF
+
     def _given_up(self, record: MirrorRecord, reason: str, now_ms: int) -> MirrorRecord:
-        """A rehearsal leaves no error behind, however it ended."""
-        if self._memory.rehearses:
+        if self._is_asked_for(reason):
             return apply(MirrorOperation.ABORT_PROMOTE, record, now_ms)
         new = apply(MirrorOperation.ABORT_PROMOTE, record, now_ms, error_message=reason)
         return with_error(new, self._operation, reason, now_ms)

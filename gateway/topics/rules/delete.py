@@ -44,7 +44,7 @@ class DeletionFacts:
     again: str = ""
 
 
-BEING_PROMOTED: Final = "is being promoted; wait for its end, or end it with `mirror failover`"
+BEING_PROMOTED: Final = "is being promoted; wait for its end, or call it off with `mirror promote --cancel`"
 _FORCE: Final = "or use force"
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from gateway.cutover.promote.rehearsal import PauseRehearsed, Rehearsal
+from gateway.cutover.promote.rules.call_off import goes_back
 from gateway.cutover.write_pause.interface import Stall
 from gateway.errors import Conflict
 from gateway.operations.partners import GroupPlan
@@ -99,6 +100,13 @@ class FakeTopicPromoter:
     async def check_rehearsal(self, link: str, topics: Sequence[str]) -> None:
         if self.shared.refusal is not None:
             raise self.shared.refusal
+
+    async def call_off(self, link: str, topics: Sequence[str], *, validate_only: bool = False) -> Sequence[str]:
+        mirrors = [self.shared.records.mirror(link, name) for name in topics]
+        names = goes_back(mirrors, self.shared.records.store.mirrors.values(), {})
+        for name in () if validate_only else names:
+            await self.shared.records.change(link, name, MirrorOperation.ABORT_PROMOTE)
+        return names
 
     def waiting_for(self, link: str, topic: str) -> str:
         return self.shared.waits

@@ -18,6 +18,7 @@ from gateway.cutover.promote.rules.snapshot import CopyReading, EndReading, Prom
 from gateway.cutover.write_pause.interface import PauseAck
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.mirror.rules.copy_ends import CopyEnds, RunningPartitions
+from gateway.state.promote_sets import called_off
 from gateway.state.records import MirrorState, ProducerEntry
 from tests.support.control.mirror_records import one_partition
 from tests.support.models.search import Violation, search
@@ -32,7 +33,7 @@ LANDS_WITHIN = 1  # ticks in which a write lands whose connection broke: less th
 # What may go wrong, and how often at most. All of them together: `World.faults`.
 FAULTS = {
     "bypass": 1, "crash": 1, "outage": 1, "store": 2, "break": 1, "ack lost": 1, "release": 1, "leave": 1,
-    "copy loses": 1,
+    "copy loses": 1, "call off": 1,
 }  # fmt: skip
 
 
@@ -79,6 +80,8 @@ class World:
         self.unended = self.tells_apart = unended
         self.sampled: tuple[int, int] | None = None  # high watermark and log end of a reading under way
         self.asked: frozenset[int] = frozenset()  # gateways that were sent a write pause
+        self.called_off = False  # the record says so
+        self.asks_at_cutover = True
         self.committed = False  # what the state topic holds, if the runner does not know
         self.done = False
 
@@ -103,7 +106,7 @@ class World:
             self._age(memory.paused_at, 4), memory.committing, bool(memory.gave_up),
             self._age(memory.unreachable_since, 2), memory._epochs.get(TOPIC), memory._stopped.get(TOPIC),
             memory._copies.get(TOPIC), TOPIC in memory._partitions, self.here, self.warm, self.at, self.leaving,
-            self.unended, self.sampled, memory.configs_read,
+            self.unended, self.sampled, memory.configs_read, self.called_off,
             tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
             *self._drain_key(),
         )  # fmt: skip
@@ -142,11 +145,16 @@ class World:
         elif self._may("outage"):
             yield "source down", lambda w: w._fault("outage", "source_up", False)
         if not self.done:
-            if self._may("crash"):
-                yield "crash", World._crash
+            yield from self._people_and_leaders()
             yield from self._run()
         if not self.done and not any(deadline <= self.now for deadline in self.limbo):
             yield "tick", lambda w: setattr(w, "now", w.now + 1)
+
+    def _people_and_leaders(self) -> Iterator[tuple[str, Callable[[World], None]]]:
+        if self._may("crash"):
+            yield "crash", World._crash
+        if self.state is MirrorState.PENDING_STOPPED and not self.called_off and self._may("call off"):
+            yield "an operator calls it off", World._call_off
 
     def _is_mirrored(self) -> bool:
         """By the leader, or by another gateway: which does not under a write pause."""
@@ -234,6 +242,12 @@ class World:
     def _bypass(self) -> None:
         self._fault("bypass", "log", self.log + "b")
 
+    def _call_off(self) -> None:
+        """The record of it: what became of a cutover before is found out first, and no other is written behind it."""
+        self._fault("call off", "called_off", not self.committed)
+        if self.committed:
+            self.state, self.committed = MirrorState.STOPPED, False
+
     def _crash(self) -> None:
         """The process of gateway 0 and the runner is killed and starts again: only the record is left."""
         self._fault("crash", "done", False)
@@ -284,6 +298,7 @@ class World:
         elif self.memory.paused_at is None:
             self.memory.source_failed(self.now, "down")
         record = one_partition(TOPIC, self.state, self.epoch)
+        record = called_off(record) if self.called_off else record
         gateways = [str(g) for g in range(len(self.phases))]
         lag = max(len(self.log) - self.mirrored, 0) if self.source_up else None
         facts = TopicObservations(
@@ -382,7 +397,7 @@ class World:
         """As the store does it: a change whose fate is unknown is settled before the next one."""
         if self.committed:
             self.state, self.committed = MirrorState.STOPPED, False
-        if outcome == "refused":
+        if outcome == "refused" or (self.called_off and self.asks_at_cutover):
             self.memory.committing = False
             return
         self.memory.committing = outcome != "ok"
@@ -412,7 +427,7 @@ class World:
     def _do_mark_active(self, reason: str, outcome: str) -> None:
         self.memory.give_up(reason)
         if outcome in ("ok", "lost after commit"):
-            self.state = MirrorState.ACTIVE
+            self.state, self.called_off = MirrorState.ACTIVE, False
 
     def _do_done(self, reason: str, outcome: str) -> None:
         self.done = True
@@ -439,6 +454,8 @@ class World:
             raise Violation("written on both clusters")
         if WritePhase.SWITCHED in phases and self.state is not MirrorState.STOPPED:
             raise Violation("written on the target before STOPPED is durable")
+        if stopped and self.called_off:
+            raise Violation("a promote that was called off has cut over")
         if stopped and "g" in self.log[self.mirrored :]:
             raise Violation("a record written through a gateway is not on the target")
         if stopped and (self.unended or "m" in self.log[self.mirrored :]):

@@ -337,6 +337,7 @@ async def test_every_route_is_described(api):
         "/v3/links/{link}/mirrors",
         "/v3/links/{link}/mirrors:promote",
         "/v3/links/{link}/mirrors:rehearse-promote",
+        "/v3/links/{link}/mirrors:cancel-promote",
         "/v3/links/{link}/mirrors:undo",
         "/v3/links/{link}/mirrors/{topic}",
         "/v3/links/{link}/mirrors/{topic}:pause",

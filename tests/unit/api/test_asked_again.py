@@ -100,6 +100,11 @@ async def stopped(plane: Plane) -> None:
     await plane.parts.engine.stop_mirror("l", "orders")
 
 
+async def being_promoted(plane: Plane) -> None:
+    await mirror(plane)
+    await plane.by_hand(changed(plane.store.mirrors["l", "orders"], state=S.PENDING_STOPPED))
+
+
 async def failed(plane: Plane) -> None:
     await mirror(plane)
     record = plane.store.mirrors["l", "orders"]
@@ -228,6 +233,13 @@ VERBS: Final[Mapping[str, Verb]] = {
         (200, '"reached":true'),
         "done: it is rehearsed again",
         mirror,
+    ),
+    "mirror promote --cancel": Verb(
+        ("POST", "/v3/links/l/mirrors:cancel-promote", NAMED),
+        (409, "is not being promoted: it is ACTIVE"),
+        "refused (409): it is not being promoted any more, with what it is; while it is on its way back: done",
+        being_promoted,
+        state(S.ACTIVE),
     ),
     "mirror failover": Verb(
         ("POST", f"{ONE}:failover", None), (409, "is STOPPED already"), "refused (409): it is STOPPED", mirror

@@ -168,6 +168,7 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/mirrors:resume", {"mirror_topic_names": ["active", "paused"]}),
     ("POST", "/v3/links/l/mirrors:promote", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:rehearse-promote", {"mirror_topic_names": ["active"]}),
+    ("POST", "/v3/links/l/mirrors:cancel-promote", {"mirror_topic_names": ["promoting"]}),
     ("POST", "/v3/links/l/mirrors:reverse-and-start-mirror", {"mirror_topic_names": ["stopped"]}),
     ("POST", "/v3/links/l/mirrors:reverse-and-pause-mirror", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:undo", {"mirror_topic_names": ["back"]}),
@@ -200,6 +201,8 @@ VERBS: Sequence[tuple[str, str, Any]] = [
 @pytest.mark.parametrize(("method", "path", "body"), VERBS, ids=[f"{method} {path}" for method, path, _ in VERBS])
 async def test_nothing_is_changed(api, scene, fleet, method, path, body):
     scene.source.add("spare", 1)
+    if "cancel" in path:  # its promote keeps other verbs from all of the link
+        await scene.by_hand(changed(await scene.with_mirror("promoting"), state=MirrorState.PENDING_STOPPED))
     before = state_of(scene)
     separator = "&" if "?" in path else "?"
     answer = await api.request(method, f"{path}{separator}validate_only=true", json=body)

@@ -56,6 +56,8 @@ def check_step(snapshot: PromoteSnapshot, step: PromoteStep, limits: PromoteLimi
         if any(ack.unknown_outcomes for t in snapshot.topics for ack in t.acks.values()) or snapshot.departed:
             grace = limits.unknown_grace_s
         for topic in snapshot.topics:
+            if topic.called_off:
+                raise InvariantViolated(f"cutover of {topic.topic}, which was called off")
             if (broken := _not_ready_for_cutover(topic, snapshot.gateways, grace)) is not None:
                 raise InvariantViolated(f"cutover of {topic.topic} without: {broken}")
         _check_groups(snapshot)

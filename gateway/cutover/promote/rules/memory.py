@@ -19,6 +19,7 @@ from gateway.cutover.promote.rules.snapshot import (
 from gateway.cutover.write_pause.interface import PauseAck
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.mirror.rules.copy_ends import CopyEnds, RunningPartitions
+from gateway.state.promote_sets import is_called_off
 from gateway.state.records import MirrorRecord, MirrorState
 
 
@@ -257,4 +258,5 @@ class PromoteMemory:
             short=self._short.get(topic),
             restored=self.restore_later or not record.restore_configs,
             blocked_by=facts.blocked_by,
+            called_off=is_called_off(record),
         )

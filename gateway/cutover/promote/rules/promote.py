@@ -43,6 +43,10 @@ that was ever acknowledged through a gateway is on the target:
 Once PERSIST_STOPPED was tried nothing is taken back: its outcome may be unknown, so it is tried again until it is
 known, the topic paused meanwhile. STOPPED is final.
 
+Called off. A promote may be called off until PERSIST_STOPPED is written: its record says so first
+(`state/promote_sets.py`), so neither whoever leads next goes on with it, nor does a later promote hear of it. What was
+tried once is tried again by the record that calls it off, and refused.
+
 Interruption. Nothing but the record outlives the process. A PENDING_STOPPED record that this run did not write
 is marked again with the next epoch, so no acknowledgement of an older write pause can be taken for one of this.
 
@@ -71,6 +75,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.cutover.promote.rules import groups as of_groups
+from gateway.cutover.promote.rules.call_off import WAS_CALLED_OFF
 from gateway.cutover.promote.rules.checks import check_invariants, check_step
 from gateway.cutover.promote.rules.snapshot import (
     Drain,
@@ -93,6 +98,7 @@ LATE_WRITES: Final = (
     "records, where, and what can be done"
 )
 WAIT_S = 0.1
+_ROUNDING_S = 1e-8  # what a sum of times may fall short of by; else the reading after it is as early, again and again
 LOOK_AGAIN_S = 0.003  # under the write pause, where milliseconds count
 
 _READINGS = (StepKind.READ_ENDS, StepKind.READ_COPY)
@@ -152,6 +158,8 @@ def _trouble(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
     """Why the promote must be given up, or ''."""
     if snapshot.gave_up:
         return snapshot.gave_up
+    if any(topic.called_off for topic in snapshot.topics):
+        return WAS_CALLED_OFF
     for topic in snapshot.topics:
         if topic.state not in (*_PROMOTABLE, MirrorState.PENDING_STOPPED):
             return f"{topic.topic} became {topic.state}"
@@ -377,7 +385,7 @@ def _until_grace(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
         return LOOK_AGAIN_S
     over = max(drain.since for drain in drains) + _grace_s(snapshot, limits)
     timeout = (snapshot.paused_at or snapshot.now) + limits.pause_timeout_s
-    return max(0.0, min(over, timeout) - snapshot.now)
+    return max(0.0, min(over, timeout) + _ROUNDING_S - snapshot.now)
 
 
 def _waiting_for(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:

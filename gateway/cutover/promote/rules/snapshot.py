@@ -139,7 +139,8 @@ class TopicSnapshot:
     was asked; `stopped`: this run has stopped the mirror; `handed`: what the mirror answered right before; `copy`:
     where its copy ends since; `short`: (partition, end, acknowledged): the last reading is none, as it ends below what
     a gateway has acknowledged to a client, so another broker leads that partition by now; `restored`: the topic's
-    configs need no restoring; `blocked_by`: what gateways say that their pause waits for.
+    configs need no restoring; `blocked_by`: what gateways say that their pause waits for; `called_off`: the record says
+    that its promote is.
     """
 
     topic: str
@@ -162,6 +163,7 @@ class TopicSnapshot:
     short: tuple[int, int, int] | None = None
     restored: bool = True
     blocked_by: str = ""
+    called_off: bool = False
 
     def acknowledged(self, gateways: frozenset[str]) -> bool:
         """True when every gateway acknowledged the present epoch."""

@@ -8,6 +8,7 @@ from gateway.cli import waiting
 from gateway.cli.mirrors import mirror_promote
 from gateway.errors import Conflict
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.migration.rules.file import parsed
 from gateway.state.records import MirrorDirection, MirrorState
 from gateway.topics.catch_up import CatchUp, JobState
 from tests.support.control.control_plane import SOURCE
@@ -267,12 +268,69 @@ def test_ctrl_c_says_that_it_goes_on(linked, run, monkeypatch):
 
     monkeypatch.setattr(waiting, "_sleep", interrupt)
     told = run("mirror", "promote", "orders", "--link", "l", code=130).stderr
-    assert told == "the promote of orders goes on without this command: lockgate mirror describe orders --link l\n"
+    assert told == (
+        "the promote of orders goes on in the gateway; call it off with: "
+        "lockgate mirror promote orders --cancel --link l\n"
+    )
+    assert "failover" not in told
 
     async def go_on() -> None:
         linked.plane.promoters.gate.set()
 
     linked.do(go_on)
+
+
+def being_promoted(linked, name, **values):
+    async def turn() -> None:
+        await linked.plane.by_hand(
+            changed(linked.plane.store.mirrors["l", name], state=MirrorState.PENDING_STOPPED, **values)
+        )
+
+    linked.do(turn)
+
+
+def test_a_promote_is_called_off_with_all_of_its_set(linked, run):
+    run("mirror", "create", "orders", "clicks", "--link", "l")
+    for name in ("orders", "clicks"):
+        being_promoted(linked, name, promoted_with=("orders", "clicks"))
+    asked = ("mirror", "promote", "orders", "--cancel", "--link", "l")
+
+    told = run(*asked, "--dry-run").stdout
+    assert told == "orders: its promote would be called off\nclicks: its promote would be called off\n"
+    assert linked.plane.state("orders") is MirrorState.PENDING_STOPPED
+
+    told = run(*asked).stdout
+    assert told == (
+        "orders: written on the source; the target follows\nclicks: written on the source; the target follows\n"
+    )
+    assert linked.plane.state("clicks") is MirrorState.ACTIVE
+
+    again = run(*asked, code=1).stderr
+    assert again == "error: mirror topic 'orders' is not being promoted: it is ACTIVE, and written on the source\n"
+    assert "--cancel goes with --dry-run alone" in run(*asked, "--failback", code=2).stderr
+
+
+def test_what_has_cut_over_is_not_called_off(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    run("mirror", "promote", "orders", "--link", "l")
+    refused = run("mirror", "promote", "orders", "--cancel", "--link", "l", code=1).stderr
+    assert refused == (
+        "error: mirror topic 'orders' is promoted already, and written on the target (STOPPED); to go back: "
+        "lockgate mirror reverse orders --link l\n"
+    )
+
+
+def test_a_migration_that_would_promote_again_is_paused_and_named(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    being_promoted(linked, "orders")
+
+    async def apply() -> None:
+        file = {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["orders"]}]}
+        await linked.plane.service.migrations.apply(parsed(file), "ann")
+
+    linked.do(apply)
+    told = run("mirror", "promote", "orders", "--cancel", "--link", "l").stderr
+    assert told == "migration m paused: it would promote them again; lockgate migration resume m\n"
 
 
 def test_promote_takes_groups_along(linked, run):

@@ -79,6 +79,23 @@ def test_the_model_bites_when_a_rehearsal_forgets_what_it_is(monkeypatch: pytest
     assert MirrorState.STOPPED in search(World(1, 0, 1, rehearses=True))[1]
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_the_model_bites_when_a_promote_that_was_called_off_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    trouble = promote._trouble
+
+    def deaf(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
+        topics = tuple(replace(topic, called_off=False) for topic in snapshot.topics)
+        return trouble(replace(snapshot, topics=topics), limits)
+
+    monkeypatch.setattr(promote, "_trouble", deaf)
+    world = World(1, 1, 0)
+    search(world)  # the record that cuts over asks once more
+    world = World(1, 1, 0)
+    world.asks_at_cutover = False
+    with pytest.raises(Violation, match="a promote that was called off has cut over"):
+        search(world)
+
+
 def test_the_model_bites_without_log_ends() -> None:
     """A source that hides what its followers have not fetched can lose an acks=1 record: that is why we ask."""
     world = World(1, 0, 2)
