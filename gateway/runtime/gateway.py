@@ -135,6 +135,8 @@ class Gateway:
         for where in settings.in_the_clear():
             _log.warning("logins at this listener can be read on the wire: it has no tls", listener=where)
         config = ClusterConfig.from_client_properties(settings.target)
+        servers = settings.target.get("bootstrap.servers", "")
+        _log.info("connecting to the target", servers=servers, option="target.bootstrap.servers")
         self._target = NetAccess(config, self._host)
         self._closers.push_async_callback(self._target.close)
         await self._target.start()

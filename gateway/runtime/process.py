@@ -33,9 +33,9 @@ def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code: 0, or 1 when it could not start or go on."""
     set_limits()
     count = workers_of(settings)
+    if count == 1:
+        return uvloop.run(_serve(settings))
     try:
-        if count == 1:
-            return uvloop.run(_serve(settings))
         require_free(settings)
     except StartError as error:
         _log.error("cannot start", reason=str(error))
@@ -47,11 +47,7 @@ def run(settings: Settings) -> int:
 
 def _run_worker(settings: Settings, worker: Worker, life: Life) -> int:
     structlog.contextvars.bind_contextvars(worker=worker.index + 1)
-    try:
-        return uvloop.run(_serve(settings_of(settings, worker), worker, life))
-    except StartError as error:
-        _log.error("cannot start", reason=str(error))
-        return 1
+    return uvloop.run(_serve(settings_of(settings, worker), worker, life))
 
 
 async def _serve(settings: Settings, worker: Worker = ALONE, life: Life | None = None) -> int:
@@ -67,17 +63,37 @@ async def _serve(settings: Settings, worker: Worker = ALONE, life: Life | None =
         asyncio.create_task(kept_running(lambda: keep_watching(gateway.watched_by), "loop watch"), name="loop watch"),
     ]
     try:
-        await gateway.start()
+        if not await _started(gateway):
+            return 0
         spare_what_stays()
         if life is not None:
             life.serves()
         await gateway.stopped.wait()
+    except StartError as error:
+        _log.error("cannot start", reason=str(error))
+        return 1
     finally:
         for task in beside:
             task.cancel()
         await _close(gateway)
         _log.info("stopped")
     return 1 if gateway.failed else 0
+
+
+async def _started(gateway: Gateway) -> bool:
+    """Whether it serves: False when it is stopped first, whatever it waits for. Raises StartError."""
+    starting = asyncio.create_task(gateway.start(), name="start")
+    stopped = asyncio.create_task(gateway.stopped.wait(), name="stopped")
+    try:
+        await asyncio.wait((starting, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            await starting
+            return True
+        return False
+    finally:
+        starting.cancel()
+        stopped.cancel()
+        await asyncio.gather(starting, stopped, return_exceptions=True)
 
 
 def _stop_alone(gateway: Gateway, life: Life) -> None:
