@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 
 from gateway.config.listeners import Endpoint
@@ -131,20 +131,25 @@ class DataPlane:
     def _is_alone(self) -> bool:
         return len(self._views.gateways) < 2
 
+    @property
+    def stored_ports(self) -> Mapping[int, int]:
+        """Node id -> port at the first listener, as the fleet has it."""
+        return {node: record.port for node, record in self._views.ports.items()}
+
+    def ports_for(self, nodes: Iterable[int]) -> Mapping[int, int]:
+        """The ports that brokers have, or would get now, at the first listener; nothing is given out. PortError."""
+        settings = self._settings.listener
+        known = {**self._given, **self.stored_ports}
+        return allocate(
+            nodes, known=known, base_port=settings.base_port, explicit=settings.ports, reserved=self._reserved
+        )
+
     def _port_of(self, node_id: int) -> int:
         """The port of a broker, at once; a new one is stored behind the caller's back (the rule is the same)."""
-        settings = self._settings.listener
-        known = {**self._given, **{node: record.port for node, record in self._views.ports.items()}}
-        port = allocate(
-            [node_id],
-            known=known,
-            base_port=settings.base_port,
-            explicit=settings.ports,
-            reserved=self._reserved,
-        )[node_id]
-        if node_id not in known:
+        port = self.ports_for([node_id])[node_id]
+        if node_id not in self._given and node_id not in self._views.ports:
             self._given[node_id] = port
-            if not settings.ports:
+            if not self._settings.listener.ports:
                 work = self.sessions.loop.create_task(_awaited(self._store_ports({node_id: port})), name="store ports")
                 self.sessions.spawn(work)
         return port

@@ -45,6 +45,7 @@ from gateway.runtime.api import ApiServer
 from gateway.runtime.audit_topic import AuditTopic
 from gateway.runtime.console import FleetClients, console_feed
 from gateway.runtime.data_plane import DataPlane
+from gateway.runtime.free_ports import require_broker_ports
 from gateway.runtime.health import Vitals, checks
 from gateway.runtime.identity import act_for_clients, require_token_listeners
 from gateway.runtime.keys import own_files, sealing_keys
@@ -135,12 +136,7 @@ class Gateway:
         for where in settings.in_the_clear():
             _log.warning("logins at this listener can be read on the wire: it has no tls", listener=where)
         config = ClusterConfig.from_client_properties(settings.target)
-        servers = settings.target.get("bootstrap.servers", "")
-        _log.info("connecting to the target", servers=servers, option="target.bootstrap.servers")
-        self._target = NetAccess(config, self._host)
-        self._closers.push_async_callback(self._target.close)
-        await self._target.start()
-        await require_token_listeners(settings, self._target.cluster)
+        await self._connect(config)
         group = Cluster(config, host=self._host)
         self._closers.push_async_callback(group.close)
         await group.start()
@@ -155,6 +151,7 @@ class Gateway:
         self._closers.push_async_callback(self._peering.close)
         self._closers.push_async_callback(self._leave_term)
         data = self._data
+        self._require_broker_ports()
         await self._peering.open(data.forwarder, data.sessions.lease_over, self._lead, self._follow)
         self._publisher.refresh()
         self._background.spawn(kept_running(self._data.expiry.run, "identity expiry"), "identity expiry")
@@ -175,6 +172,19 @@ class Gateway:
             gateway=self._peering.name,
             leads=self._term is not None,
         )
+
+    async def _connect(self, config: ClusterConfig) -> None:
+        servers = self.settings.target.get("bootstrap.servers", "")
+        _log.info("connecting to the target", servers=servers, option="target.bootstrap.servers")
+        self._target = NetAccess(config, self._host)
+        self._closers.push_async_callback(self._target.close)
+        await self._target.start()
+        await require_token_listeners(self.settings, self._target.cluster)
+
+    def _require_broker_ports(self) -> None:
+        if self._host.plain_sockets:
+            ports = self._data.ports_for(self._target.cluster.view.brokers)
+            require_broker_ports(self.settings, ports, self._data.stored_ports, shared=self._worker.count > 1)
 
     def _open_audit_topic(self, name: str) -> None:
         if name:

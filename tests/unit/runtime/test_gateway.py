@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from gateway.config.settings import Settings
 from gateway.runtime import gateway as module
-from gateway.runtime.gateway import Gateway
+from gateway.runtime.gateway import Gateway, StartError
 from gateway.transport.host import Host
 from tests.support.waiting import wait_until_async
 
@@ -21,7 +23,7 @@ class Part:
     def __init__(self, name: str, trace: list[str]) -> None:
         self._name = name
         self._trace = trace
-        self.cluster = SimpleNamespace(on_view=[])
+        self.cluster = SimpleNamespace(on_view=[], view=SimpleNamespace(brokers={1: ("b", 1, None)}))
 
     async def start(self) -> None:
         """Nothing to do."""
@@ -70,6 +72,8 @@ def build(monkeypatch: pytest.MonkeyPatch, trace: list[str], term: Term | None) 
             tokens=Part("tokens", trace),
             expiry=SimpleNamespace(run=asyncio.Event().wait),
             names=lambda: {"bootstrap": "localhost:1"},
+            ports_for=lambda nodes: {1: 9293},
+            stored_ports={},
         )
         made._publisher = SimpleNamespace(refresh=lambda: None)
         made._forwarding = None
@@ -107,3 +111,22 @@ async def test_a_gateway_that_does_not_lead_has_no_promotes_to_end(monkeypatch: 
     await gateway.start()
     await asyncio.wait_for(gateway.close(), 5)
     assert trace[-1] == "NetAccess"
+
+
+async def test_a_gateway_that_cannot_listen_does_not_join_the_fleet(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateway = build(monkeypatch, [], Term([]))
+    gateway._host = replace(gateway._host, plain_sockets=True)
+    asked: list[object] = []
+
+    def taken(_: Settings, ports: object, *__: object, **___: object) -> None:
+        asked.append(ports)
+        raise ValueError("listener.ports: cannot listen")
+
+    monkeypatch.setattr(module, "require_free", lambda _: None)
+    monkeypatch.setattr(module, "require_token_listeners", AsyncMock())
+    monkeypatch.setattr(module, "require_broker_ports", taken)
+    with pytest.raises(StartError, match="listener.ports: cannot listen"):
+        await gateway.start()
+    assert asked == [{1: 9293}]
+    assert gateway._term is None
+    await gateway.close()
