@@ -30,6 +30,8 @@ _RETRY_S = 1.0
 _AFTER_PROMOTE_S = 5.0
 _ASK_S = 5.0
 _LOOK_S = 1.0
+_NAMED = 3
+_STAYS_S = 300.0  # members come again every 20 s while they wait: they are told of once
 _PARALLEL = 8  # groups that sources are asked about at a time: a mirror more has all be asked about again
 _ASKED_PER_S = 500  # groups that sources are asked about, since any client can name any number of them
 _OTHERS_PER_TICK = 5  # with a tick of 200 ms: 25 groups a second, at most
@@ -68,6 +70,7 @@ class GroupMonitor:
         self._asks_next = float("-inf")
         self._clock = clock
         self._looked: dict[tuple[str, str], float] = {}
+        self._waiting: dict[tuple[str, str], float] = {}  # groups whose members wait -> when that was last seen
         self._offset_sync = offset_sync
         self._members_on_source = reports.members_on_source
         self._who_on_source = reports.who_on_source
@@ -215,6 +218,28 @@ class GroupMonitor:
             self._members_on_source[link, group] = progress.members
             self._who_on_source[link, group] = progress.who
             self._by_commits_alone[link, group] = progress.never_joined
+        self._tell_waiting(link, group, progress.waits_for)
+
+    def _tell_waiting(self, link: str, group: str, reason: str) -> None:
+        """Once, of a group whose members wait at its gate: to them, and to tools, it looks as if nothing happened."""
+        key, waiters, now = (link, group), self._gates.waiters(group), self._clock()
+        record = self._store.groups.get(key)
+        if record is None or record.state is GroupState.PROMOTED:
+            self._waiting.pop(key, None)
+            return
+        if not waiters:
+            return
+        if now - self._waiting.get(key, float("-inf")) > _STAYS_S:
+            who = sorted({f"{one.identity.client_id} at {one.identity.host}" for one in waiters})
+            _log.info(
+                "members of a group wait at its gate until it is promoted",
+                link=link,
+                group=group,
+                members=who[:_NAMED],
+                more=max(0, len(who) - _NAMED),
+                waits_for=reason or "a look at its source",
+            )
+        self._waiting[key] = now
 
     # -- groups that are done ------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
 from gateway.control_parts import group_monitor, group_tools
 from gateway.errors import NotFound
@@ -422,6 +423,23 @@ async def test_members_that_have_not_moved_are_a_number(plane: Plane) -> None:
     await monitor._look_for_members_after_promote()
     assert plane.service.group_reports.who_on_source == {}
     assert plane.service.group_reports.members_on_source == {}
+
+
+async def test_members_that_wait_are_told_of_once_with_what_for(plane: Plane) -> None:
+    scene = await gated_group(plane)
+    scene.wait_at_the_gate()
+    scene.offsets.members = 2
+    monitor = group_monitor(plane.parts, scene.promoter, plane.service.group_reports, clock=lambda: scene.now)
+    with capture_logs() as lines:
+        for _ in range(3):
+            await monitor._attempt("l", "g")
+            scene.later(20.0)
+        told = [line for line in lines if "wait at its gate" in line["event"]]
+        assert [(line["group"], line["members"]) for line in told] == [("g", ["c at h"])]
+        assert "2 member(s) on the source" in told[0]["waits_for"]
+        scene.later(301.0)
+        await monitor._attempt("l", "g")
+    assert len([line for line in lines if "wait at its gate" in line["event"]]) == 2
 
 
 # -- marks of unknown outcome ------------------------------------------------------------------------------------
