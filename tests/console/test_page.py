@@ -308,6 +308,30 @@ async def test_a_migration_is_undone_beside_its_steps(
     assert api.plane.promoters.asked == [("l", ("orders",), False)]
 
 
+@pytest.mark.parametrize("whole", [False, True])
+async def test_late_writes_are_kept_when_a_migration_is_undone(api: SecuredApi, browser: Browser, whole: bool) -> None:
+    await kept(api)
+    api.plane.promoters.late_writes = "4 records were written to the source (4 in partition 1 from offset 9 on)"
+    api.plane.promoters.after_cutover = {1: 4}
+    seen = await entered(browser, api)
+    place, heading = ("migration/m", "What is left") if whole else ("lock", "Applications")
+    await go(seen, place, heading)
+    await seen.page.get_by_role("button", name="Undo…").first.click()
+    dialog = seen.page.get_by_role("dialog")
+    await expect(dialog.get_by_text("4 in partition 1 from offset 9 on")).to_be_visible()
+    await expect(dialog.get_by_role("button", name="Undo…")).to_be_disabled()
+    of_all = "" if whole else " of migration m"
+    await dialog.get_by_label(f"Keep 4 records{of_all} that came to the source beside the gateway").check()
+    await expect(dialog.get_by_text("Records that came to the source beside the gateway, and stay")).to_be_visible()
+    await expect(dialog.locator("dd").last).to_have_text("4")
+    name, of_it = ("m", "") if whole else ("shop", " --application shop")
+    await expect(dialog.locator(".cli code")).to_have_text(f"lockgate migration undo m{of_it} --keep-late-writes")
+    await dialog.get_by_label(f"Type {name} to go on").fill(name)
+    await dialog.get_by_role("button", name="Undo…").click()
+    await expect(dialog).to_have_count(0)
+    assert api.plane.promoters.kept_late
+
+
 async def test_a_migration_that_a_rule_has_stopped_is_an_alert(api: SecuredApi, browser: Browser) -> None:
     await kept(api)
     seen = await entered(browser, api)

@@ -5,7 +5,7 @@ import { line } from "./cli.js";
 import { confirmAction } from "./dialog.js";
 import { attr, h, keyed, text } from "./dom.js";
 import { count, many, milliseconds, seconds } from "./numbers.js";
-import { canGoHome, undoApplication, undoTopics } from "./undo.js";
+import { canGoHome, lateOf, undoApplication, undoTopics } from "./undo.js";
 
 const RANK = { anyone: 0, viewer: 1, operator: 2, admin: 3 };
 
@@ -246,7 +246,8 @@ export function groupActions(row) {
 
 // -- applications ----------------------------------------------------------------------------------------------
 
-export function applicationActions(row) {
+// `rows`: of the applications of its migration.
+export function applicationActions(row, rows) {
   if (!row || !row.migration) return [];
   const path = (verb, dry = false) => `/v3/migrations/${name(row.migration)}:${verb}${dry ? (verb.includes("?") ? "&" : "?") + "validate_only=true" : ""}`;
   const running = row.state === "RUNNING";
@@ -269,6 +270,6 @@ export function applicationActions(row) {
         return done.rehearsal ? rehearsed(done.rehearsal) : { stay: true, blockers: [done.refused] };
       } });
   }
-  if (row.undo_open) found.push(undoApplication(row));
+  if (row.undo_open) found.push(undoApplication(row, lateOf(rows)));
   return found;
 }

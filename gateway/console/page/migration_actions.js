@@ -4,7 +4,7 @@ import { ask, name } from "./api.js";
 import { line } from "./cli.js";
 import { many, milliseconds } from "./numbers.js";
 import { inNumbers, problemsOf } from "./plan.js";
-import { undoApplication } from "./undo.js";
+import { lateOf, undoApplication } from "./undo.js";
 
 const path = (migration, verb = "", dry = false) => `/v3/migrations/${name(migration)}${verb}${dry ? "?validate_only=true" : ""}`;
 
@@ -39,7 +39,7 @@ export function migrationActions(row, rows) {
   const found = [];
   if (state === "RUNNING" || state === "PAUSED") found.push(paused(row), aborted(migration));
   if (rows.some((one) => one.promoted < one.topics) && state !== "ABORTED") found.push(rehearsed(migration, rows));
-  if (rows.some((one) => one.undo_open)) found.push(undone(migration));
+  if (rows.some((one) => one.undo_open)) found.push(undone(migration, rows));
   found.push({ id: "change", label: "Change its file", role: "operator", go: `#/migration-file/${name(migration)}` });
   if (state !== "RUNNING") found.push(forgotten(migration));
   return found;
@@ -90,8 +90,8 @@ function outcome({ refused, rehearsal }) {
 }
 
 // All of its applications, as one set.
-function undone(migration) {
-  return { ...undoApplication({ migration, name: migration, applications: 1, whole: true }), title: `Undo the promotes of migration ${migration}` };
+function undone(migration, rows) {
+  return { ...undoApplication({ migration, name: migration, applications: 1, whole: true }, lateOf(rows)), title: `Undo the promotes of migration ${migration}` };
 }
 
 function forgotten(migration) {

@@ -27,7 +27,10 @@ export function stepsView(context, migration = "") {
       const keys = Object.keys(rows).filter((key) => !migration || rows[key].migration === migration);
       attr(node, "hidden", keys.length === 0);
       keyed(list, keys, (key) => {
-        const bar = actionBar(context, () => applicationActions(store.row("applications", key)));
+        const bar = actionBar(context, () => {
+          const row = store.row("applications", key);
+          return applicationActions(row, row ? Object.values(store.rows("applications")).filter((one) => one.migration === row.migration) : []);
+        });
         bars.set(key, bar);
         const steps = STEPS.map(([label, , , about]) => h("li", {}, h("span", { class: "step-name" }, label), h("span", { class: "step-count", title: about })));
         return h("li", { class: "application" },

@@ -31,6 +31,8 @@ const facts = (ends, records, topics, groups) => [
   ["Topics that go home", count(topics)],
   ["Groups that go home with them", count(groups)],
 ];
+const KEPT = "Records that came to the source beside the gateway, and stay";
+const keepLate = (late, of = "") => (late ? [{ key: "keep", label: `Keep ${many(late, "record")}${of} that came to the source beside the gateway: they stay where they are` }] : []);
 const HOME = "Writes pause until the mirror back has drained, for some tens of milliseconds, and go to the source again from then on.";
 
 // `groups`: those that read on the target, of which some may have to change sides with the topics. `late`: records that
@@ -39,14 +41,14 @@ export function undoTopics(link, topics, groups, late, word = "") {
   const what = topics.length === 1 ? topics[0] : `${topics.length} topics`;
   return { id: "undo", label: word ? `Undo ${word}…` : "Undo…", title: `Undo the promote of ${what}`, role: "operator", danger: true, name: topics.length === 1 ? topics[0] : link,
     options: [...(groups.length ? [{ key: "groups", type: "names", names: groups, label: "Groups that move with the topics" }] : []),
-      ...(late ? [{ key: "keep", label: `Keep ${many(late, "record")} that came to the source beside the gateway: they stay where they are` }] : [])],
+      ...keepLate(late)],
     cli: ({ groups: along = [], keep }) => line("mirror", "undo", ...topics, "--link", link, ...(along.length ? ["--groups", along.join(",")] : []), ...(keep ? ["--keep-late-writes"] : [])),
     plan: async ({ groups: along = [], keep }) => {
       const body = { mirror_topic_names: topics, group_names: along, keep_late_writes: Boolean(keep) };
       const found = (await ask("POST", mirrorsPath(link, "undo", true), body)).data.map((one) => one.undo);
       const kept = found.filter((one) => one && one.until_time_ms);
       return { facts: [...facts(kept.map((one) => one.until_time_ms), found.map((one) => (one ? one.records_at_risk : null)), topics.length, along.length),
-        ...(late ? [["Records that came to the source beside the gateway, and stay", count(late)]] : [])],
+        ...(late ? [[KEPT, count(late)]] : [])],
         lines: [HOME, "Clients go on. Only groups whose transactions tie them to the topics must go with them; the others read on as they do."] };
     },
     run: async ({ groups: along = [], keep }) => {
@@ -55,24 +57,29 @@ export function undoTopics(link, topics, groups, late, word = "") {
     } };
 }
 
-// Of an application of a migration, or of all of them: `whole` is all of them from the beginning.
-export function undoApplication(row) {
+// `rows`: of applications.
+export const lateOf = (rows) => rows.reduce((sum, one) => sum + one.late, 0);
+
+// Of an application of a migration, or of all of them: `whole` is all of them from the beginning. `late`: records that
+// were written to the source of any of them beside the gateway.
+export function undoApplication(row, late) {
   const isAll = (chosen) => row.whole || chosen.all;
   const path = (chosen, dry) => {
-    const query = [isAll(chosen) ? "" : `application=${name(row.name)}`, chosen.groups ? "groups=true" : "", dry ? "validate_only=true" : ""].filter(Boolean).join("&");
+    const query = [isAll(chosen) ? "" : `application=${name(row.name)}`, chosen.groups ? "groups=true" : "", chosen.keep ? "keep_late_writes=true" : "", dry ? "validate_only=true" : ""].filter(Boolean).join("&");
     return `/v3/migrations/${name(row.migration)}:undo${query ? `?${query}` : ""}`;
   };
   const what = (chosen) => (isAll(chosen) ? row.migration : row.name);
   return { id: "undo", label: "Undo…", title: `Undo the promotes of ${row.name}`, role: "operator", danger: true, name: what,
     options: [{ key: "groups", label: "Groups that only read, too: they are demoted first, and their members go to the source" },
-      ...(row.applications > 1 ? [{ key: "all", label: `All applications of migration ${row.migration}, as one set` }] : [])],
-    cli: (chosen) => line("migration", "undo", row.migration, ...(isAll(chosen) ? [] : ["--application", row.name]), chosen.groups ? "--groups" : ""),
+      ...(row.applications > 1 ? [{ key: "all", label: `All applications of migration ${row.migration}, as one set` }] : []), ...keepLate(late, row.applications > 1 ? ` of migration ${row.migration}` : "")],
+    cli: (chosen) => line("migration", "undo", row.migration, ...(isAll(chosen) ? [] : ["--application", row.name]), chosen.groups ? "--groups" : "", chosen.keep ? "--keep-late-writes" : ""),
     plan: async (chosen) => {
       const home = await ask("POST", path(chosen, true));
       const undone = home.migration.applications.filter((one) => isAll(chosen) || one.name === row.name).map((one) => one.undo).filter(Boolean);
       const goes = home.migration.state === "ABORTED" ? [] : [`Migration ${row.migration} is PAUSED, so that nothing is promoted again behind it.`];
       return { facts: [...facts(undone.map((one) => one.until_time_ms).filter(Boolean), undone.map((one) => one.records_at_risk), home.mirror_topic_names.length, home.groups.length),
-        ["Groups that are demoted before", count(home.demoted_groups.length)]], lines: [HOME, ...goes] };
+        ["Groups that are demoted before", count(home.demoted_groups.length)],
+        ...(chosen.keep ? [[KEPT, count(isAll(chosen) ? late : row.late)]] : [])], lines: [HOME, ...goes] };
     },
     run: async (chosen) => {
       const home = await ask("POST", path(chosen, false));

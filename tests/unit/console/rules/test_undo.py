@@ -46,7 +46,7 @@ def test_a_topic_whose_record_is_not_there_yet_has_none() -> None:
 
 def row(undo: str = "open", at_risk: int | None = 0, until: int = UNTIL, **more: Any) -> Row:
     there = {"written_on": "target", "direction": "REVERSE", "state": "ACTIVE"}
-    return {**there, "undo": undo, "undo_until_ms": until, "at_risk": at_risk, **more}
+    return {**there, "undo": undo, "undo_until_ms": until, "at_risk": at_risk, "after_cutover": 0, **more}
 
 
 def test_an_application_goes_home_until_the_first_of_its_topics_cannot() -> None:
@@ -56,6 +56,11 @@ def test_an_application_goes_home_until_the_first_of_its_topics_cannot() -> None
 
 def test_a_topic_that_is_not_measured_makes_the_risk_unknown() -> None:
     assert of_application([row(at_risk=2), row(at_risk=None)])["at_risk"] is None
+
+
+def test_late_writes_are_those_of_topics_that_can_go_home() -> None:
+    said = of_application([row(after_cutover=2), row(after_cutover=3), row(state="FAILED", after_cutover=5)])
+    assert said["late"] == 5
 
 
 def test_what_cannot_go_home_is_counted_apart() -> None:
@@ -70,8 +75,9 @@ def test_what_cannot_go_home_is_counted_apart() -> None:
             row("over", None, written_on="source", direction="FORWARD"),
         ]
     )
-    assert said == {"undo_open": 1, "undo_over": 1, "undo_refused": 2, "undo_until_ms": UNTIL, "at_risk": 0}
+    assert said == {"undo_open": 1, "undo_over": 1, "undo_refused": 2, "undo_until_ms": UNTIL, "at_risk": 0, "late": 0}
 
 
 def test_nothing_promoted_is_nothing_to_undo() -> None:
-    assert of_application([]) == {"undo_open": 0, "undo_over": 0, "undo_refused": 0, "undo_until_ms": 0, "at_risk": 0}
+    counts = ("undo_open", "undo_over", "undo_refused", "undo_until_ms", "at_risk", "late")
+    assert of_application([]) == dict.fromkeys(counts, 0)
