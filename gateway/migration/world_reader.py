@@ -20,7 +20,7 @@ from gateway.operations.records import Records
 from gateway.operations.sources import VIEW_S, SourcesForViews
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import UNDER_WAY
-from gateway.state.records import GroupRecord, LinkRecord, MirrorError, MirrorRecord
+from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorError, MirrorRecord
 from gateway.topics.mirrors import Mirrors, MirrorView
 
 FRESH_S: Final = 10.0
@@ -135,6 +135,7 @@ class WorldReader:
             demoted=record.demoted,
             remark=record.error_message or self._waits_for(link, group),
             target_lag=self._target_lag(link, group),
+            promoted_ms=record.state_since_ms if record.state is GroupState.PROMOTED else 0,
         )
 
     def _target_lag(self, link: str, group: str) -> int | None:

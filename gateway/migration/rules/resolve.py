@@ -25,7 +25,7 @@ from gateway.migration.rules.file import Application, MigrationFile, Until, matc
 from gateway.migration.rules.waves import wave_waits, waves_of
 from gateway.migration.rules.windows import is_open, next_opening
 from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
-from gateway.state.records import GroupState, MirrorState
+from gateway.state.records import MirrorState
 
 _MIRRORS = (MirrorState.ACTIVE, MirrorState.PENDING_STOPPED)
 
@@ -115,11 +115,16 @@ def resolve(file: MigrationFile, world: World) -> MigrationPlan:
             unfinished = [name for name in application.after if _is_behind(plans[name])]
             resolver = _Resolver(file.link, application, world, owners, unfinished, waits)
             plan = plans[application.name] = resolver.plan()
-            over_ms = max(
-                over_ms, *(world.mirrors[name].promoted_ms for name in plan.topics if name in world.mirrors), 0
-            )
+            over_ms = max(over_ms, _promoted_ms(plan, world))
     problems = [world.source_trouble] if any(_is_not_told(one, world) for one in file.applications) else []
     return MigrationPlan(applications=tuple(plans[one.name] for one in file.applications), problems=tuple(problems))
+
+
+def _promoted_ms(plan: ApplicationPlan, world: World) -> int:
+    """When the last of its topics and groups was promoted; 0: nothing was."""
+    topics = (world.mirrors[name].promoted_ms for name in plan.topics if name in world.mirrors)
+    groups = (world.groups[name].promoted_ms for name in plan.groups if name in world.groups)
+    return max((*topics, *groups), default=0)
 
 
 def _is_behind(plan: ApplicationPlan) -> bool:
@@ -250,7 +255,7 @@ class _Resolver:
 
     def _is_promoted(self, name: str) -> bool:
         group = self.world.groups.get(name)
-        return group is not None and group.state is GroupState.PROMOTED
+        return group is not None and group.is_promoted
 
     def _group_waits(self, name: str) -> str:
         """Why the group cannot be promoted now; '' when it may be tried."""

@@ -63,10 +63,11 @@ def unmeasured(file: MigrationFile, plan: MigrationPlan, world: World) -> str:
     commits has none.
     """
     promoted = _promoted(plan, world)
+    judged = promoted or _of_groups_alone(plan, world)
     untold = [name for name in promoted if not world.mirrors[name].late_known]
     if file.stop_when.late_writes is not None and untold:
         return f"stop_when.late_writes is not measured yet ('{untold[0]}')"
-    if file.stop_when.client_errors_percent is None or not promoted:
+    if file.stop_when.client_errors_percent is None or not judged:
         return ""
     if world.client_errors is None:
         return "stop_when.client_errors_percent is not measured yet: the gateways are being asked"
@@ -96,10 +97,22 @@ def _lag(plan: MigrationPlan, world: World) -> tuple[int, str] | None:
     """The group that is most behind on the target; None while none is known."""
     promoted = set(_promoted(plan, world))
     groups = {name for one in plan.applications if promoted & set(one.topics) for name in one.groups}
+    groups.update(_of_groups_alone(plan, world))
     found = [
         (lag, name) for name in groups if name in world.groups and (lag := world.groups[name].target_lag) is not None
     ]
     return max(found, default=None)
+
+
+def _of_groups_alone(plan: MigrationPlan, world: World) -> list[str]:
+    """Promoted groups of applications without a topic: their promote is all that is promoted of these."""
+    return [
+        name
+        for one in plan.applications
+        if not one.topics
+        for name in one.groups
+        if (group := world.groups.get(name)) is not None and group.is_promoted
+    ]
 
 
 def _promoted(plan: MigrationPlan, world: World) -> list[str]:

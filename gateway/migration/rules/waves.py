@@ -2,8 +2,8 @@
 
 A wave is over when all that its applications are about is promoted. Then it rests for `wave_rest`, in which people and
 rules (`stop_rules.py`) look at what has become of it; the next wave begins after that, in a window of its own
-applications. When a wave was over is told by the cutovers of its topics, so nothing is remembered, and whoever leads
-goes on. What is before a promote (mirrors, groups) is in no wave.
+applications. When a wave was over is told by the cutovers of its topics and the promotes of its groups, so nothing is
+remembered, and whoever leads goes on. What is before a promote (mirrors, groups) is in no wave.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def wave_waits(
 
     Args:
         behind: application of an earlier wave -> something of it is not promoted.
-        over_ms: when the last of their topics was promoted, wall clock; 0: nothing was.
+        over_ms: when the last of their topics and groups was promoted, wall clock; 0: nothing was.
         rest_s: between two waves.
     """
     for number, wave in enumerate(waves[:index], start=1):

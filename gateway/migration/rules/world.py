@@ -53,7 +53,8 @@ class GroupStanding:
     """A mirror group. `members`: on the source, None while it is not known. `waiting`: members at its gate. `demoted`:
     somebody has sent it back. `session_timeout_s`: as members that wait say it, the longest; 0 when none does.
     `alive`: client id and host of those on the source whose process, as far as names tell, does not wait at its gate.
-    `remark`: what it waits for. `target_lag`: records it is behind on the target, None while that is not known."""
+    `remark`: what it waits for. `target_lag`: records it is behind on the target, None while that is not known.
+    `promoted_ms`: since when it is PROMOTED, wall clock; 0 while it is not."""
 
     group: str
     state: GroupState
@@ -64,6 +65,12 @@ class GroupStanding:
     session_timeout_s: float = 0.0
     remark: str = ""
     target_lag: int | None = None
+    promoted_ms: int = 0
+
+    @property
+    def is_promoted(self) -> bool:
+        """It reads on the target."""
+        return self.state is GroupState.PROMOTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,27 @@ def test_by_what_is_promoted(rules: dict[str, Any], seen: dict[str, Any], found:
     assert stops(rules, **seen) == found
 
 
+def groups_alone(*, state: GroupState = GroupState.PROMOTED, **seen: Any) -> tuple[MigrationFile, MigrationPlan, World]:
+    """An application that has a group and no topic."""
+    rules = {"target_lag": 100, "client_errors_percent": 1}
+    file = parsed({"migration": "m", "link": "l", "applications": [{"name": "a", "groups": ["g"]}], "stop_when": rules})
+    group = GroupStanding(group="g", state=state, target_lag=seen.get("lag"))
+    world = World(source_groups=frozenset({"g"}), groups={"g": group}, client_errors=seen.get("errors"))
+    return file, resolve(file, world), world
+
+
+def test_an_application_of_groups_alone_is_judged_when_they_are_promoted() -> None:
+    assert fired(*groups_alone(lag=101), {}) == Fired("target_lag", 101, 100, "g")
+    assert fired(*groups_alone(lag=100), {}) is None
+    assert fired(*groups_alone(lag=101, state=GroupState.ACTIVE), {}) is None
+
+
+def test_errors_of_clients_are_awaited_of_groups_alone_as_well() -> None:
+    assert "not measured yet" in unmeasured(*groups_alone())
+    assert unmeasured(*groups_alone(state=GroupState.ACTIVE)) == ""
+    assert unmeasured(*groups_alone(errors=ClientErrors({}))) == ""
+
+
 def test_before_something_is_promoted_no_rule_fires() -> None:
     assert stops({"late_writes": 0, "target_lag": 0}, promoted=False, late=7, lag=7) is None
 

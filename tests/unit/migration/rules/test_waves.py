@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from gateway.migration.rules.file import FileError, MigrationFile, parsed
 from gateway.migration.rules.resolve import resolve
 from gateway.migration.rules.waves import waves_of
-from gateway.migration.rules.world import MirrorStanding, World
-from gateway.state.records import MirrorState
+from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
+from gateway.state.records import GroupState, MirrorState
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -88,6 +89,28 @@ def test_the_next_wave_waits_for_all_of_the_one_before_and_for_its_rest() -> Non
     assert waits(one, over, "c") == "wave 1 is over, and rests until 2026-03-02T12:40:00+00:00"
     rested = world(a=NOON, b=NOON.replace(minute=10), c=None, now=NOON.replace(minute=40))
     assert waits(one, rested, "c") == ""
+
+
+def of_groups(*, promoted_ms: int, now: datetime) -> tuple[MigrationFile, World]:
+    """Application a has a group only, which is promoted; b waits for its wave."""
+    applications = [{"name": "a", "groups": ["g"]}, {"name": "b", "topics": ["t-b"]}]
+    there = world(b=None, now=now)
+    group = GroupStanding(group="g", state=GroupState.PROMOTED, promoted_ms=promoted_ms)
+    one = parsed({"migration": "m", "link": "l", "waves": 2, "wave_rest": "30m", "applications": applications})
+    return one, replace(there, groups={"g": group})
+
+
+def test_a_wave_of_groups_alone_rests_as_well() -> None:
+    noon_ms = round(NOON.timestamp() * 1000)
+    resting = of_groups(promoted_ms=noon_ms, now=NOON.replace(minute=29))
+    assert waits(*resting, "b") == "wave 1 is over, and rests until 2026-03-02T12:30:00+00:00"
+    assert waits(*of_groups(promoted_ms=noon_ms, now=NOON.replace(minute=30)), "b") == ""
+
+
+def test_a_group_that_is_not_promoted_yet_begins_no_rest() -> None:
+    one, there = of_groups(promoted_ms=round(NOON.timestamp() * 1000), now=NOON)
+    declared = replace(there, groups={"g": GroupStanding(group="g", state=GroupState.ACTIVE)})
+    assert waits(one, declared, "b") == "wave 1 goes first: application 'a' is not promoted"
 
 
 def test_a_window_counts_behind_the_rest() -> None:
