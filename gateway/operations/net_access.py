@@ -24,6 +24,7 @@ from gateway.kafka.topic_configs import TopicConfigs
 from gateway.kafka.topic_listing import list_topics
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.kafka.view import ListedTopic, TopicView
+from gateway.mirror.partition.beside import last_batch
 from gateway.mirror.partition.log_start import batch_at, plan_start, start_at
 from gateway.mirror.partition.rules.append_window import MERGED_BYTES
 from gateway.mirror.partition.rules.last_batch import LastBatch
@@ -258,7 +259,7 @@ class NetAccess:
             found = await self._read(name, partition, max(first, start), last)
         if not found or read_batch_header(found[-1]).last_offset < last:
             return None
-        return LastBatch.of(found)
+        return await last_batch(found)
 
     async def schema_ids(self, name: str, partition: int, offset: int) -> frozenset[int]:
         """See `ClusterAccess.schema_ids`."""

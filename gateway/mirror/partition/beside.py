@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from gateway.mirror.partition.rules.commands import WorkBeside
-from gateway.mirror.partition.rules.opened import beside
+from gateway.mirror.partition.rules.last_batch import LastBatch
+from gateway.mirror.partition.rules.opened import TooMuch, beside
 
 if TYPE_CHECKING:
     from gateway.mirror.partition.runner import PartitionRunner
@@ -53,6 +54,14 @@ async def work_beside(runner: PartitionRunner, command: WorkBeside) -> None:
         runner.worked(command, exc)
     else:
         runner.worked(command, opened)
+
+
+async def last_batch(batches: Sequence[memoryview]) -> LastBatch:
+    """What is compared of batches: worked out at once where that is little, else in the thread."""
+    try:
+        return LastBatch.of(batches, on_loop=True)
+    except TooMuch:
+        return await asyncio.get_running_loop().run_in_executor(_thread(), LastBatch.of, batches)
 
 
 @cache

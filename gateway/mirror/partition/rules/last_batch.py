@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from protocol.batch.compression import decompress
+from gateway.mirror.partition.rules.opened import LOOP_INFLATED, LOOP_UNITS, TooMuch
+from protocol.batch.compression import MAX_INFLATED, TooLarge, decompress
 from protocol.batch.header import HEADER_BYTES, read_batch_header
 from protocol.batch.merge import merged
 from protocol.errors import MalformedFrame
@@ -36,9 +37,15 @@ class LastBatch(NamedTuple):
     is_log_append_time: bool
 
     @classmethod
-    def of(cls, batches: Sequence[memoryview]) -> LastBatch:
-        """From one or more batches that follow each other, as they were fetched."""
+    def of(cls, batches: Sequence[memoryview], *, on_loop: bool = False) -> LastBatch:
+        """From one or more batches that follow each other, as they were fetched.
+
+        Raises:
+            TooMuch: it is asked for `on_loop`, the event loop, and takes more than may be done there.
+        """
         headers = [read_batch_header(batch) for batch in batches]
+        if on_loop and len(batches) > 1 and sum(header.count for header in headers) > LOOP_UNITS:
+            raise TooMuch
         first, last = headers[0], headers[-1]
         offsets = last.next_offset - first.base_offset
         return cls(
@@ -46,18 +53,20 @@ class LastBatch(NamedTuple):
             last.last_offset,
             sum(header.count for header in headers) == offsets,
             max(header.max_timestamp for header in headers),
-            _records_crc(batches),
+            _records_crc(batches, LOOP_INFLATED if on_loop else MAX_INFLATED),
             any(header.is_log_append_time for header in headers),
         )
 
 
-def _records_crc(batches: Sequence[memoryview]) -> int:
+def _records_crc(batches: Sequence[memoryview], inflated: int) -> int:
     records = batches[0][HEADER_BYTES:]
     try:
         if len(batches) > 1:
             records = memoryview(merged(batches, producer_id=-1, sequence=-1)[1])
-        return crc32c(decompress(read_batch_header(batches[0]).codec, records))
-    except MalformedFrame:  # a single one was copied as bytes, whatever they are
+        return crc32c(decompress(read_batch_header(batches[0]).codec, records, inflated))
+    except MalformedFrame as exc:  # a single one was copied as bytes, whatever they are
+        if isinstance(exc, TooLarge) and inflated < MAX_INFLATED:
+            raise TooMuch from None
         return crc32c(records) if len(batches) == 1 else _NO_RECORDS
 
 
