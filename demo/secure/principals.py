@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from demo.errors import DemoError
 from demo.roster import GROUPS, backlog_parts, cast
 from demo.settings import CLUSTER_UP_S, Settings
+from gateway.kafka.access.acls import every_acl
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
-from protocol.messages import CreateAclsRequest, DescribeAclsRequest
+from gateway.kafka.connection.errors import NetError
+from protocol.messages import CreateAclsRequest
 
 BROKER: Final = "broker"
 ADMIN: Final = "admin"
@@ -34,7 +37,6 @@ class Right(NamedTuple):
     prefixed: bool = False
 
 
-_ANY = 1
 _TOPIC, _GROUP, _CLUSTER, _TRANSACTIONAL_ID, _USER = 2, 3, 4, 5, 7
 _READ, _WRITE, _CREATE, _DESCRIBE = 3, 4, 5, 8
 _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _CREATE_TOKENS = 10, 11, 13
@@ -109,28 +111,29 @@ def give(bootstrap: str, properties: Mapping[str, str], rights: Sequence[Right])
             for result in answer.results:
                 if result.error_code:
                     raise DemoError(f"an ACL was refused on {bootstrap}: {result.error_code} {result.error_message}")
-            await _known_everywhere(cluster, len(set(rights)))
+            await known_everywhere(cluster, len(set(rights)))
         finally:
             await cluster.close()
 
     asyncio.run(ask())
 
 
-async def _known_everywhere(cluster: Cluster, count: int) -> None:
-    """The controller answers before all brokers have heard of an ACL, and a client may come to any of them."""
-    everything = DescribeAclsRequest(
-        resource_type_filter=_ANY,
-        resource_name_filter=None,
-        pattern_type_filter=_ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=_ANY,
-        permission_type=_ANY,
-    )
-    async with asyncio.timeout(CLUSTER_UP_S):
-        for broker in cluster.view.brokers:
-            while True:
-                told = await cluster.request(everything, node_id=broker)
-                if sum(len(resource.acls) for resource in told.resources) >= count:
-                    break
-                await asyncio.sleep(0.1)
+async def known_everywhere(cluster: Cluster, count: int, timeout_s: float = CLUSTER_UP_S) -> None:
+    """The controller answers before all brokers have heard of an ACL, and a client may come to any of them.
+
+    Raises DemoError when one does not tell, or does not know `count` ACLs in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    for broker in cluster.view.brokers:
+        who = f"broker {broker} of {':'.join(map(str, cluster.config.bootstrap[0]))}"
+        while (known := await _known(cluster, broker, who)) < count:
+            if time.monotonic() >= deadline:
+                raise DemoError(f"{who} knows {known} ACLs of {count} after {timeout_s:g} s")
+            await asyncio.sleep(0.1)
+
+
+async def _known(cluster: Cluster, broker: int, who: str) -> int:
+    try:
+        return sum(len(resource.acls) for resource in await every_acl(cluster, node_id=broker))
+    except NetError as exc:
+        raise DemoError(f"{who} does not tell its ACLs: {exc}") from exc

@@ -23,7 +23,6 @@ from protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
-    DescribeAclsRequest,
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
 )
@@ -39,7 +38,6 @@ SET_ON_TOPIC = 1
 
 _DEFAULT_SOURCE = 5
 _SET, _DELETE = 0, 1
-_ANY, _LITERAL = 1, 3  # of ACLs
 _SEEN_S = 3.0
 _CANNOT_TELL = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 _DELETE_BY_ID = ApiKey.DELETE_TOPICS, 6
@@ -175,28 +173,6 @@ async def delete_topic(cluster: Cluster, name: str, *, topic_id: bytes = b"", ti
     )
     _check(f"delete topic {name}", response.responses)
     cluster.invalidate(name)
-
-
-async def has_authorizer(cluster: Cluster, *, timeout_s: float | None = None) -> bool:
-    """Whether the brokers ask anybody who may do what. Who may not ask for ACLs is told so by an authorizer.
-
-    Raises:
-        AdminError: it cannot be told.
-        ClusterUnavailable: no answer within the deadline.
-    """
-    request = DescribeAclsRequest(
-        resource_type_filter=TOPIC_RESOURCE,
-        resource_name_filter="*",
-        pattern_type_filter=_LITERAL,
-        principal_filter=None,
-        host_filter=None,
-        operation=_ANY,
-        permission_type=_ANY,
-    )
-    response = await cluster.request(request, timeout_s=timeout_s)
-    if response.error_code not in (ErrorCode.SECURITY_DISABLED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
-        _check("look for an authorizer", (response,))
-    return bool(response.error_code != ErrorCode.SECURITY_DISABLED)
 
 
 async def create_partitions(cluster: Cluster, name: str, total: int, *, timeout_s: float | None = None) -> None:

@@ -97,7 +97,7 @@ class NetAccess:
 
     async def has_authorizer(self) -> bool:
         """See `ClusterAccess.has_authorizer`."""
-        return await admin.has_authorizer(self._cluster)
+        return await acls.has_authorizer(self._cluster)
 
     async def fleet_state(self) -> FleetView | None:
         """See `ClusterAccess.fleet_state`."""

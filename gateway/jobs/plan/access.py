@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from gateway.kafka.access.acls import every_acl
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import BrokerError, UnsupportedVersion
 from protocol.errors import ErrorCode, error_name
-from protocol.messages import DescribeAclsRequest, ListTransactionsRequest
+from protocol.messages import ListTransactionsRequest
 
-_ANY: Final = 1
 _RESOURCES: Final = {2: "topic", 3: "group", 4: "cluster", 5: "transactional id", 6: "delegation token", 7: "user"}
 _PATTERNS: Final = {3: "", 4: "prefixed "}
 _OPERATIONS: Final = (
@@ -41,22 +41,14 @@ async def acl_lines(cluster: Cluster) -> tuple[str, ...]:
         BrokerError: it is not allowed to ask.
         ClusterUnavailable: no answer.
     """
-    request = DescribeAclsRequest(
-        resource_type_filter=_ANY,
-        resource_name_filter=None,
-        pattern_type_filter=_ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=_ANY,
-        permission_type=_ANY,
-    )
-    response = await cluster.request(request)
-    if response.error_code == ErrorCode.SECURITY_DISABLED:
-        return ()
-    if response.error_code:
-        raise BrokerError(response.error_code, f"DescribeAcls: {error_name(response.error_code)}")
+    try:
+        resources = await every_acl(cluster)
+    except BrokerError as exc:
+        if exc.code == ErrorCode.SECURITY_DISABLED:
+            return ()
+        raise
     lines: list[str] = []
-    for resource in response.resources:
+    for resource in resources:
         kind = _RESOURCES.get(resource.resource_type, str(resource.resource_type))
         what = f"{_PATTERNS.get(resource.pattern_type, '')}{kind} {resource.resource_name}"
         lines.extend(

@@ -23,13 +23,13 @@ from gateway.kafka.rules.acl import (
     from_wire,
 )
 from protocol.apis import ApiKey
-from protocol.errors import error_name
+from protocol.errors import ErrorCode, error_name
 from protocol.messages import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 
 IN_A_REQUEST: Final = 200
 """ACLs that one request makes or deletes."""
 
-_ANY: Final = 1
+_ANY, _LITERAL = 1, 3
 _KNOWN_FROM: Final = {ResourceType.USER: (ApiKey.DESCRIBE_ACLS, 3)}
 """Kinds that DescribeAcls knows from a version on (KIP-373): older brokers end the connection of who asks for them."""
 
@@ -49,6 +49,34 @@ async def describe_acls(
         if kind in kinds:
             found.update(await _described(cluster, kind, timeout_s))
     return frozenset(found)
+
+
+async def every_acl(cluster: Cluster, *, node_id: int | None = None, timeout_s: float | None = None) -> Sequence[Any]:
+    """All that a broker knows, in one question, as it stands in the answer: a `DescribeAclsResource` for each resource.
+
+    Also what this version has no names for; not what the protocol of an old broker has none for.
+
+    Args:
+        node_id: the broker; None for any.
+
+    Raises:
+        AdminError, ClusterUnavailable: as `describe_acls`.
+    """
+    return _told(await cluster.request(_filter(_ANY), node_id=node_id, timeout_s=timeout_s))
+
+
+async def has_authorizer(cluster: Cluster, *, timeout_s: float | None = None) -> bool:
+    """Whether the brokers ask anybody who may do what. Who may not ask for ACLs is told so by an authorizer.
+
+    Raises:
+        AdminError: it cannot be told.
+        ClusterUnavailable: no answer within the deadline.
+    """
+    request = _filter(RESOURCE_CODES[ResourceType.TOPIC], name="*", pattern=_LITERAL)
+    response = await cluster.request(request, timeout_s=timeout_s)
+    if response.error_code not in (ErrorCode.SECURITY_DISABLED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
+        _told(response)
+    return bool(response.error_code != ErrorCode.SECURITY_DISABLED)
 
 
 async def create_acls(
@@ -110,15 +138,7 @@ async def delete_acls(
 
 
 async def _described(cluster: Cluster, kind: ResourceType, timeout_s: float | None) -> Iterable[Acl]:
-    request = DescribeAclsRequest(
-        resource_type_filter=RESOURCE_CODES[kind],
-        resource_name_filter=None,
-        pattern_type_filter=_ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=_ANY,
-        permission_type=_ANY,
-    )
+    request = _filter(RESOURCE_CODES[kind])
     try:
         response = await on_controller(
             cluster, lambda _: request, lambda answer: [answer], timeout_s, least=_KNOWN_FROM.get(kind)
@@ -127,9 +147,6 @@ async def _described(cluster: Cluster, kind: ResourceType, timeout_s: float | No
         if kind in _KNOWN_FROM:
             return ()  # it has none
         raise
-    if response.error_code:
-        why = response.error_message or error_name(response.error_code)
-        raise AdminError(response.error_code, f"describe ACLs: {why}")
     read = (
         from_wire(
             resource.resource_type,
@@ -140,10 +157,32 @@ async def _described(cluster: Cluster, kind: ResourceType, timeout_s: float | No
             acl.operation,
             acl.permission_type,
         )
-        for resource in response.resources
+        for resource in _told(response)
         for acl in resource.acls
     )
     return [acl for acl in read if acl is not None]
+
+
+def _filter(kind: int, *, name: str | None = None, pattern: int = _ANY) -> DescribeAclsRequest:
+    """Of anybody, from anywhere, for anything."""
+    return DescribeAclsRequest(
+        resource_type_filter=kind,
+        resource_name_filter=name,
+        pattern_type_filter=pattern,
+        principal_filter=None,
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
+    )
+
+
+def _told(response: Any) -> Sequence[Any]:
+    """The resources of an answer."""
+    if response.error_code:
+        why = response.error_message or error_name(response.error_code)
+        raise AdminError(response.error_code, f"describe ACLs: {why}")
+    resources: Sequence[Any] = response.resources
+    return resources
 
 
 def _bounded(acls: Sequence[Acl]) -> Sequence[Acl]:

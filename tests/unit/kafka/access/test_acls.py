@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.kafka.access.acls import IN_A_REQUEST, create_acls, delete_acls, describe_acls
+from gateway.kafka.access.acls import IN_A_REQUEST, create_acls, delete_acls, describe_acls, every_acl, has_authorizer
 from gateway.kafka.admin import AdminError
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType, from_wire
@@ -47,7 +47,7 @@ class Broker(LoneBroker):
                 acls=[kind.AclDescription(principal=who, host=host, operation=operation, permission_type=permission)],
             )
             for resource, pattern, name, who, host, operation, permission in self.there
-            if resource == request.message.resource_type_filter
+            if request.message.resource_type_filter in (1, resource)
         ]
         return DescribeAclsResponse(throttle_time_ms=0, error_code=self.code, error_message=None, resources=found)
 
@@ -102,6 +102,30 @@ async def test_a_cluster_without_an_authorizer_has_no_answer(client: OpenCluster
         with pytest.raises(AdminError) as raised:
             await describe_acls(cluster)
         assert raised.value.code == ErrorCode.SECURITY_DISABLED
+
+
+async def test_every_acl_is_read_in_one_question_to_one_broker(client: OpenCluster) -> None:
+    async with Broker() as broker:
+        broker.there = ((2, 3, "orders", "User:alice", "*", 99, 3), (3, 3, "g", "User:alice", "*", 3, 3))
+        cluster = await client(broker.bootstrap)
+        told = await every_acl(cluster, node_id=1)
+        assert [(one.resource_type, one.resource_name, len(one.acls)) for one in told] == [
+            (2, "orders", 1),
+            (3, "g", 1),
+        ]
+        broker.code = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        with pytest.raises(AdminError, match="describe ACLs: CLUSTER_AUTHORIZATION_FAILED"):
+            await every_acl(cluster)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [(ErrorCode.NONE, True), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, True), (ErrorCode.SECURITY_DISABLED, False)],
+)
+async def test_who_may_not_ask_is_told_so_by_an_authorizer(client: OpenCluster, code: ErrorCode, found: bool) -> None:
+    async with Broker() as broker:
+        broker.code = int(code)
+        assert await has_authorizer(await client(broker.bootstrap)) is found
 
 
 async def test_what_is_made_and_deleted_is_exactly_what_is_meant(client: OpenCluster) -> None:
