@@ -126,7 +126,7 @@ def translate_mm2(
 
 
 def _records(spark: SparkSession, properties: Mapping[str, str], topic: str) -> DataFrame:
-    schema = columns(RECORDS, "key", "value", "offset")
+    schema = columns(RECORDS, "key", "value", "offset", "timestamp")
     options = {**as_options(properties), "subscribe": topic}
     return spark.read.format("kafka-records").schema(schema).options(**options).load()
 

@@ -32,12 +32,12 @@ class Checkpoint(NamedTuple):
 
 
 class OffsetSync(NamedTuple):
-    """Record `upstream` of the source was written to the target at `downstream`."""
+    """Record `upstream` of the source was written to the target at `downstream`. Both are None in a tombstone."""
 
     topic: str
     partition: int
-    upstream: int
-    downstream: int
+    upstream: int | None
+    downstream: int | None
 
 
 def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | None:
@@ -62,16 +62,18 @@ def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | No
 
 
 def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync | None:
-    """A record of an offset-syncs topic; None for a tombstone.
+    """A record of an offset-syncs topic; None for one without a key.
 
     Raises:
         MalformedFrame: it is no offset sync.
     """
-    if key is None or value is None:
+    if key is None:
         return None
     topic, at = _string(key, 0)
     (partition,), at = _take(_INT32, key, at)
     _at_end(key, at)
+    if value is None:
+        return OffsetSync(topic, partition, None, None)
     (upstream, downstream), at = _take(_OFFSETS, value, 0)
     _at_end(value, at)
     return OffsetSync(topic, partition, upstream, downstream)

@@ -33,7 +33,8 @@ TRANSLATED: Final = StructType(
 )
 """`exact`: the next record read on the target is the one that would be next on the source. `lag`: records between
 `target_offset` and the end of what was copied. `target_offset` and `lag` are null where the rule is not_mirrored
-or refused. `why`: of one that is refused, for people; else ''."""
+or refused. `why`: of one that is refused, or that MirrorMaker 2's topics
+do not tell exactly, for people; else ''."""
 
 COMMITS: Final = StructType(
     [

@@ -142,8 +142,8 @@ def test_mirror_maker_2(spark: SparkSession, source: DevCluster, target: DevClus
     create_topic(target.bootstrap, name, partitions=1)
     fill(target, name, 1)
     for topic, records in (
-        (f"{alias}.checkpoints.internal", [checkpoint(group, name, 500, 41), checkpoint(group, name, 520, 42)]),
         (syncs, [sync("orders", 450, 30), sync("orders", 520, 60), sync("orders", 540, 80)]),
+        (f"{alias}.checkpoints.internal", [checkpoint(group, name, 500, 41), checkpoint(group, name, 520, 42)]),
     ):
         create_topic(target.bootstrap, topic, partitions=1, cleanup_policy="compact")
         producer = Producer({"bootstrap.servers": target.bootstrap, "log_level": 0})

@@ -22,6 +22,7 @@ def test_a_checkpoint() -> None:
 
 def test_an_offset_sync() -> None:
     assert decode_offset_sync(SYNC_KEY, SYNC_VALUE) == OffsetSync("t", 3, 100, 88)
+    assert decode_offset_sync(SYNC_KEY, None) == OffsetSync("t", 3, None, None)
 
 
 def test_another_version_is_refused() -> None:
