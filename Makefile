@@ -73,9 +73,9 @@ demo-app: need-demo venv brokers ## Move four applications as sets from one file
 	@$(BIN)/python -m demo.app $(DEMO_ARGS)
 
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the next ten; of security, rights and limits (PYTEST_ARGS="-k name" for some)
+test: need-test venv brokers toxiproxy ## Run every test but those of the next eleven; of security, rights and limits (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \
-		--ignore=tests/pages --ignore=tests/console --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration \
+		--ignore=tests/pages --ignore=tests/console --ignore=tests/hand --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration \
 		--ignore=tests/integration/mirror --ignore=tests/integration/promote --ignore=tests/model/test_widest.py \
 		--ignore-glob='$(OWNERSHIP)' --ignore=tests/integration/net/test_broker_loss.py \
 		--ignore=tests/security/links --ignore=tests/security/listeners --ignore=tests/security/logins $(PYTEST_ARGS)
@@ -91,6 +91,10 @@ test-security: need-pages venv brokers toxiproxy ## Run the tests of security, a
 .PHONY: test-console
 test-console: need-pages venv brokers ## Run the tests of the web console: in a browser, a migration by clicks between real clusters
 	@$(BIN)/pytest tests/unit/console tests/console $(PYTEST_ARGS)
+
+.PHONY: test-hand
+test-hand: need-test venv ## Run the command line in a pseudo-terminal at four widths, and in a pipe
+	@$(BIN)/pytest tests/hand $(PYTEST_ARGS)
 
 .PHONY: test-exact
 test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exactness: every kind of topic and client

@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/.."
 
-SUITES="test-exact test-links test-carry test-migration test-console test-security test-spark test-bench
+SUITES="test-exact test-links test-carry test-migration test-console test-hand test-security test-spark test-bench
 demo-exact demo-secure demo-spark demo-topologies demo-carry demo-app
 simulate-mutations fuzz-mutations test-audit-mutations test-mutations test-broker-model"
 LOGS=build/suites

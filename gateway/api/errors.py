@@ -15,7 +15,9 @@ from gateway.errors import ControlError
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.state.mirror_states import WrongState
 from gateway.state.store import StoreConflict, StoreError
+from gateway.validation import problems_in
 
+_PLACES = (("body",), ("query",), ("path",), ("header",))
 _log = structlog.get_logger("lockgate.rest")
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -49,9 +51,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, exc: RequestValidationError) -> JSONResponse:
-        first = exc.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body")
-        return _answer(400, f"{where}: {first['msg']}" if where else str(first["msg"]))
+        return _answer(400, request_problems(exc))
 
     @app.exception_handler(HTTPException)
     async def framework(_: Request, exc: HTTPException) -> JSONResponse:
@@ -61,6 +61,12 @@ def install(app: FastAPI) -> None:
     async def bug(request: Request, exc: Exception) -> JSONResponse:
         _log.error("request failed", path=request.url.path, error=repr(exc), exc_info=exc)
         return _answer(500, f"internal error: {type(exc).__name__}; see the gateway's log")
+
+
+def request_problems(error: RequestValidationError) -> str:
+    """All that is wrong with a request, in one line."""
+    errors = [{**one, "loc": one["loc"][1:] if one["loc"][:1] in _PLACES else one["loc"]} for one in error.errors()]
+    return "; ".join(words for _, words in problems_in(errors))
 
 
 def _answer(status: int, message: str) -> JSONResponse:

@@ -10,7 +10,7 @@ import contextlib
 import io
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
@@ -20,6 +20,7 @@ import typer
 from gateway.cli.api import next_token
 from gateway.cli.connection import DEFAULT_URL, URL_VARIABLE, client
 
+LINK_VARIABLE: Final = "LOCKGATE_LINK"
 _WAIT_S: Final = 1.0
 
 
@@ -29,7 +30,7 @@ def links(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def topics(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Mirror topics of the link that the line names before."""
+    """Mirror topics of the link that the line has named by then, else of all links."""
     return _below_link(ctx, "mirrors", "mirror_topic_name", incomplete)
 
 
@@ -48,9 +49,16 @@ def gateways(ctx: typer.Context, incomplete: str) -> list[str]:
     return _names(ctx, "/v3/gateways", "name", incomplete)
 
 
+def words(*known: str) -> Callable[[str], list[str]]:
+    """A completion of words that do not change, in any case."""
+    return lambda incomplete: [word for word in known if word.lower().startswith(incomplete.lower())]
+
+
 def _below_link(ctx: typer.Context, kind: str, field: str, incomplete: str) -> list[str]:
-    link = ctx.params.get("link")
-    return _names(ctx, f"/v3/links/{quote(link, safe='')}/{kind}", field, incomplete) if link else []
+    link = ctx.params.get("link") or os.environ.get(LINK_VARIABLE)
+    of = [link] if link else links(ctx, "")
+    found = (_names(ctx, f"/v3/links/{quote(one, safe='')}/{kind}", field, incomplete) for one in of)
+    return sorted({name for names in found for name in names})
 
 
 def _names(ctx: typer.Context, path: str, field: str, incomplete: str) -> list[str]:
@@ -75,5 +83,15 @@ def _listed(connection: httpx.Client, path: str, field: str) -> Iterator[str]:
             return
 
 
-AnyLink = Annotated[str, typer.Option("--link", help="Name of the link; without it, all links.", autocompletion=links)]
+Link = Annotated[
+    str,
+    typer.Option(
+        "--link", envvar=LINK_VARIABLE, help="Name of the link; not needed where there is one.", autocompletion=links
+    ),
+]
+"""Where one link is meant; see `commands.py`."""
+AnyLink = Annotated[
+    str,
+    typer.Option("--link", envvar=LINK_VARIABLE, help="Name of the link; without it, all links.", autocompletion=links),
+]
 """Where every link is meant when none is named."""

@@ -1,40 +1,38 @@
 """How commands reach a gateway's REST API, and prove who asks.
 
-Every command that has `--url` has these options too, without naming them: `ApiTyper` adds them, and to those that show
-something, `--watch` (`watch.py`). The token is read from
-a file, never from the command line, where every user of the machine could see it; and it is sent only where nobody can
+Every command that has `--url` has these options too, without naming them (`commands.py`). The token is read from a
+file, never from the command line, where every user of the machine could see it; and it is sent only where nobody can
 listen: by TLS, on loopback, or over a Unix socket.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import inspect
 import ipaddress
 import os
+import re
 import ssl
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn, get_type_hints
+from typing import Annotated, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 import httpx
 import typer
 
 from gateway.api.access.token_file import TokenError, default_path, read_token
-from gateway.cli import output, watch
 
 DEFAULT_URL: Final = "http://127.0.0.1:8642"
 URL_VARIABLE: Final = "LOCKGATE_URL"
 USAGE: Final = 2
 UNREACHABLE: Final = 3
 UNIX: Final = "unix:"
+_ADDRESS: Final = re.compile(r"[\w.-]+:\d+(/.*)?")
 TIMEOUT: Final = httpx.Timeout(120.0, connect=5.0)  # a create waits for two clusters
 
-_OPTIONS: Final[dict[str, Any]] = {
+OPTIONS: Final[Mapping[str, Any]] = {
     "token_file": Annotated[
         Path | None,
         typer.Option(
@@ -70,87 +68,19 @@ class Connection:
 _CONNECTION: ContextVar[Connection] = ContextVar("_CONNECTION", default=Connection())  # noqa: B039 - it is frozen
 
 
-class ApiTyper(typer.Typer):
-    """Commands that may have a parameter `url`; those get the options of a connection."""
-
-    def command(self, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
-        """As Typer's."""
-        register = super().command(*args, **kwargs)
-
-        def add(function: Any) -> Any:
-            name = kwargs.get("name") or (args[0] if args else function.__name__)
-            told = function
-            if "url" in inspect.signature(function).parameters:
-                told = _viewed(function) if name in output.LISTS else function
-                told = _connected(_watched(told) if name in watch.WATCHED else told)
-            register(told)
-            return function
-
-        return add
-
-
-def _viewed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with `-o wide|name`, `--columns` and `--sort` more."""
-
-    @functools.wraps(function)
-    def command(**given: Any) -> None:
-        asked = {name: given.pop(name) for name in output.VIEW_OPTIONS}
-        with output.viewed(**asked) as form:
-            function(**given, output=form)
-
-    return _with_options(command, function, output.VIEW_OPTIONS, output.VIEW_DEFAULTS)
-
-
-def _watched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with `--watch` more."""
-
-    @functools.wraps(function)
-    def command(**given: Any) -> None:
-        asked = {name: given.pop(name) for name in watch.OPTIONS}
-        watch.shown(lambda: function(**given), str(given.get("output", "")), **asked)
-
-    return _with_options(command, function, watch.OPTIONS, watch.DEFAULTS)
-
-
-def _connected(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the options more."""
-
-    @functools.wraps(function)
-    def command(**given: Any) -> Any:
-        made = Connection(**{name: given.pop(name) for name in _OPTIONS})
-        before = _CONNECTION.set(made)
-        try:
-            return function(**given)
-        finally:
-            _CONNECTION.reset(before)
-
-    return _with_options(command, function, _OPTIONS, {})
-
-
-def _with_options(
-    command: Any, function: Callable[..., Any], options: Mapping[str, Any], defaults: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """`command`, which takes what `function` takes and these options, shows both to Typer. An option that `function`
-    has, too, is this one."""
-    hints = {**get_type_hints(function, include_extras=True), **options}
-    signature = inspect.signature(function)
-    own = [
-        one.replace(annotation=hints[name], default=defaults.get(name, one.default))
-        for name, one in signature.parameters.items()
-    ]
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind)
-        for name, kind in options.items()
-        if name not in signature.parameters
-    ]
-    command.__signature__ = signature.replace(parameters=[*own, *more])
-    command.__annotations__ = hints
-    shown: Callable[..., Any] = command
-    return shown
+@contextlib.contextmanager
+def connected(**options: Any) -> Iterator[None]:
+    """While a command asks with these options, named as in `OPTIONS`."""
+    before = _CONNECTION.set(Connection(**options))
+    try:
+        yield
+    finally:
+        _CONNECTION.reset(before)
 
 
 def client(url: str) -> httpx.Client:
     """A client of the API at `url`, an http(s) URL or `unix:PATH`. Ends the command with 2 when it cannot be used."""
+    _require_url(url)
     connection, headers = _CONNECTION.get(), {}
     token = _token(url, connection)
     if token:
@@ -167,6 +97,20 @@ def client(url: str) -> httpx.Client:
         verify=_tls(connection) if url.startswith("https:") else True,
         trust_env=not _is_here(url),  # no proxy stands between this machine and itself
     )
+
+
+def _require_url(url: str) -> None:
+    """What is no URL is told with the one that was meant, if it is near."""
+    if url.startswith(UNIX):
+        return
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return
+    except ValueError as exc:
+        _fail(f"--url {url}: {exc}")
+    meant = f"; write http://{url}" if _ADDRESS.fullmatch(url) else ""
+    _fail(f"--url {url}: http(s)://HOST:PORT or unix:PATH is expected{meant}")
 
 
 def token_sent(url: str) -> str:

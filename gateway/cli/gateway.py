@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, REFUSED, Url, ask, fail, segment
-from gateway.cli.connection import ApiTyper
+from gateway.cli.commands import ApiTyper
 from gateway.cli.output import Format, Output, col, dump, duration, facts, listing, since
 
 app = ApiTyper(help="Gateways: the fleet before one target.", no_args_is_help=True)

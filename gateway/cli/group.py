@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
-from gateway.cli.connection import ApiTyper
+from gateway.cli.commands import ApiTyper
 from gateway.cli.mirrors.mirror_common import end
 from gateway.cli.output import Format, Output, col, dump, facts, listing, since, table
 
@@ -17,7 +17,7 @@ app = ApiTyper(help="Mirror groups: consumer groups on their way to the target."
 Group = Annotated[
     str, typer.Argument(help="Name of the group, the same on both clusters.", autocompletion=completion.groups)
 ]
-Link = Annotated[str, typer.Option("--link", help="Name of the link.", autocompletion=completion.links)]
+Link = completion.Link
 Force = Annotated[bool, typer.Option("--force", help="Go on although a check says no.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what blocks it, what it would wait for and carry over; change nothing.")

@@ -7,14 +7,19 @@ from typing import Annotated
 import typer
 
 from gateway.cli import dev, gateway, group, serve, support_bundle
-from gateway.cli.connection import ApiTyper
+from gateway.cli.commands import ApiTyper
 from gateway.cli.jobs import job
 from gateway.cli.links import access, link, link_acls, link_schemas, quotas, users
 from gateway.cli.migrations import migration, migration_file, report
 from gateway.cli.mirrors import mirror, mirror_back, mirror_candidates, mirror_changes, mirror_promote
 from gateway.version import VERSION
 
-app = ApiTyper(no_args_is_help=True, pretty_exceptions_enable=False, help="Move Kafka clients between clusters.")
+app = ApiTyper(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Move Kafka clients between clusters.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 app.command("serve")(serve.serve)
 app.command("support-bundle")(support_bundle.support_bundle)
 link.app.add_typer(link_acls.app, name="acls")
@@ -35,6 +40,20 @@ app.add_typer(report.app, name="report")
 app.add_typer(gateway.app, name="gateway")
 app.add_typer(typer.Typer(cls=job.LazyJobs, help=job.HELP, no_args_is_help=True), name="job")
 app.add_typer(dev.app, name="dev")
+
+
+@app.command("version")
+def show_version() -> None:
+    """Print the version."""
+    typer.echo(f"lockgate {VERSION}")
+
+
+@app.command("help")
+def show_help(
+    words: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]…", help="Of which.")] = None,
+) -> None:
+    """Show the help of a command, as -h does."""
+    typer.main.get_command(app).main([*(words or []), "--help"], prog_name="lockgate")
 
 
 def _version(wanted: bool) -> None:

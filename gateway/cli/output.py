@@ -19,7 +19,6 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 import yaml
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gateway.cli.rules.layout import STAYS as STAYS
@@ -174,16 +173,14 @@ def facts(pairs: Iterable[tuple[str, object]]) -> None:
     """Print name and value pairs, one a line; empty values are left out."""
     said = [(name, printable(str(value))) for name, value in pairs if value not in ("", None)]
     widest, width = max((len(name) for name, _ in said), default=0), terminal_width()
-    if width is None:
-        for name, value in said:
-            typer.echo(f"{name:<{widest}}  {value}")
-        return
-    shown = Table(box=None, show_header=False, pad_edge=False)
-    shown.add_column(style="bold", no_wrap=True, min_width=widest)
-    shown.add_column(overflow="fold")
+    indent = " " * (widest + 2)
     for name, value in said:
-        shown.add_row(Text(name), Text(value))
-    console().print(shown)
+        first, *more = wrapped(f"{name:<{widest}}  {value}", width, indent)
+        text = Text(first)
+        text.stylize("bold", 0, len(name))
+        console().print(text, soft_wrap=True)
+        for words in more:
+            line(words, "")
 
 
 def _refuse(message: str) -> NoReturn:

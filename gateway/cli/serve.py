@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.api import USAGE, fail
+from gateway.cli.api import USAGE, fail, fail_all
 
 
 def serve(
@@ -20,7 +20,7 @@ def serve(
     try:
         settings = load(config)
     except ConfigError as exc:
-        fail(str(exc), USAGE)
+        fail_all(exc.problems, USAGE)
     from gateway.runtime import run
     from gateway.telemetry.logs import configure, configure_audit
 

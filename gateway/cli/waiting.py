@@ -1,4 +1,4 @@
-"""Waiting for mirrors, with progress on stderr where that is a terminal."""
+"""Waiting for mirrors, with progress on stderr: a bar on a terminal, in a pipe a line now and then."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
 from gateway.cli.api import REFUSED, Api, fail
-from gateway.cli.output import console, rate
+from gateway.cli.output import rate
+from gateway.cli.progress import ProgressView
 from gateway.kafka.topic_partition import TopicPartition
 
 _LOOK_S = 0.2
@@ -24,8 +23,7 @@ def until_copied(api: Api, path: str, topics: list[str]) -> list[Any]:
     """
     goals: dict[TopicPartition, int] = {}
     starts: dict[TopicPartition, int] = {}
-    with _progress() as progress:
-        bar = progress.add_task("copying", total=None, detail="")
+    with ProgressView("copying") as progress:
         while True:
             mirrors = _look(api, path, topics)
             lags = {(m["mirror_topic_name"], lag["partition"]): lag for m in mirrors for lag in m["mirror_lags"]}
@@ -40,7 +38,7 @@ def until_copied(api: Api, path: str, topics: list[str]) -> list[Any]:
             total = sum(goals[key] - starts[key] for key in goals)
             missing = sum(max(0, goals[key] - (lags[key]["mirrored_to"] or 0)) for key in goals if key in lags)
             speed = sum(lag["bytes_per_s"] for lag in lags.values())
-            progress.update(bar, total=total or None, completed=total - missing, detail=rate(speed))
+            progress.show(total - missing, total, rate(speed))
             complete = all(
                 len(m["mirror_lags"]) == m["num_partitions"] and all(_measured(lag) for lag in m["mirror_lags"])
                 for m in mirrors
@@ -66,21 +64,23 @@ def until_done(api: Api, path: str, topics: list[str], what: str) -> list[Any]:
 
 
 def _until(api: Api, path: str, topics: list[str], what: str, is_pending: Callable[[Any], bool]) -> list[Any]:
-    with _progress() as progress:
-        bar = progress.add_task(what, total=len(topics), detail="")
+    with ProgressView(what) as progress:
         while True:
             mirrors = _look(api, path, topics)
             pending = [m for m in mirrors if is_pending(m)]
             lag = sum(lag["lag"] or 0 for m in pending for lag in m["mirror_lags"])
-            progress.update(bar, completed=len(topics) - len(pending), detail=_detail(pending, lag))
+            progress.show(len(topics) - len(pending), len(topics), _detail(pending, lag), left=lag)
             if not pending:
                 return mirrors
             _sleep(_LOOK_S)
 
 
 def _detail(pending: list[Any], lag: int) -> str:
+    """What is left, and how fast it is copied; what somebody waits for, where that is known."""
     waits = [m["waiting_for"] for m in pending if m["waiting_for"]]
-    return waits[0] if waits else f"lag {lag}"
+    speed = sum(each["bytes_per_s"] for m in pending for each in m["mirror_lags"])
+    parts = [f"lag {lag:,}", rate(speed) if speed else "", waits[0] if waits else ""]
+    return ", ".join(part for part in parts if part)
 
 
 def _measured(lag: Any) -> bool:
@@ -95,16 +95,3 @@ def _look(api: Api, path: str, topics: list[str]) -> list[Any]:
     if missing:
         fail(f"mirror topic {missing[0]} was deleted meanwhile", REFUSED)
     return [mirrors[topic] for topic in topics]
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
-        TextColumn("{task.fields[detail]}"),
-        TimeRemainingColumn(),
-        console=console(stderr=True),
-        transient=True,
-        disable=not console(stderr=True).is_terminal,
-    )

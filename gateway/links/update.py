@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 
+from gateway.close_names import did_you_mean
 from gateway.errors import BadRequest, Conflict, SourceUnreachable
 from gateway.kafka.connection.errors import AuthenticationFailed
 from gateway.kafka.connection.properties import PROPERTIES
@@ -175,9 +176,11 @@ def _single(changes: Sequence[ConfigChange]) -> list[ConfigChange]:
         BadRequest: a name that is none, or a `sasl.jaas.config` without user name and password.
     """
     single = []
+    known = (*OPTION_NAMES, *PROPERTIES, *REGISTRY_PROPERTIES)
     for change in changes:
-        if change.name not in OPTION_NAMES and change.name not in PROPERTIES and change.name not in REGISTRY_PROPERTIES:
-            raise BadRequest(f"{change.name}: unknown client property or link option")
+        if change.name not in known:
+            near = did_you_mean(change.name, known)
+            raise BadRequest(f"{change.name}: unknown client property or link option{near}")
         if change.name != _JAAS:
             single.append(change)
             continue

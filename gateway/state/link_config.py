@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
+from gateway.close_names import did_you_mean
 from gateway.kafka.rules.principal_mapping import DEFAULT
 from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED
 from gateway.state.ack import Ack
@@ -191,7 +192,8 @@ def _parsed(configs: tuple[tuple[str, str], ...]) -> LinkConfig:
     for name, text in as_stored(dict(configs)).items():
         option = _OPTIONS.get(name)
         if option is None:
-            raise LinkConfigError(f"{name}: unknown link option; known: {', '.join(sorted(OPTION_NAMES))}")
+            near = did_you_mean(name, OPTION_NAMES)
+            raise LinkConfigError(f"{name}: unknown link option{near}; known: {', '.join(sorted(OPTION_NAMES))}")
         attribute, read, _ = option
         try:
             values[attribute] = read(text.strip())

@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def without_pandas() -> Iterator[None]:
-    """Who installs `lockgate[spark]` has no pandas; nor have the tests' process, and those that it starts."""
+    """Who installs `.[spark]` has no pandas; nor have the tests' process, and those that it starts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "pandas", None)
         patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)

@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
+from gateway.api.errors import request_problems
 from gateway.api.models import ErrorBody
 from gateway.errors import BadRequest, Conflict, NotFound, SourceUnreachable, TargetUnreachable
 from gateway.kafka.connection.errors import ClusterUnavailable
@@ -66,9 +67,7 @@ def refusal_of(exc: Exception) -> Refusal:
 def message_of(exc: Exception) -> str:
     """One line."""
     if isinstance(exc, RequestValidationError):
-        first = exc.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body")
-        return f"{where}: {first['msg']}" if where else str(first["msg"])
+        return request_problems(exc)
     return " ".join(str(exc).split())
 
 

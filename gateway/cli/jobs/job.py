@@ -1,20 +1,33 @@
 """`lockgate job`: the Spark jobs, one command per file.
 
 They need pyspark, which is not installed everywhere and takes a while to import; so `main` mounts `LazyJobs`, and this
-module's commands are imported only when one of them is asked for.
+module's commands are imported only when one of them is asked for. Without Spark the help says which there are, and each
+of them how to install it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from gateway.cli.api import USAGE, fail
-from gateway.cli.connection import ApiTyper
+from gateway.cli.commands import ApiTyper
 
-HELP = "Spark jobs: copy a backlog, translate offsets, audit, plan."
+HELP: Final = "Spark jobs: copy a backlog, translate offsets, audit, plan."
+NEEDS: Final = "the jobs need Spark: pip install '.[spark]' in the folder of lockgate's sources, and Java 17"
+_EXTRA: Final = ("pyspark", "pyarrow", "py4j")
+_ANYTHING: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
+_COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "catch-up": ("catch_up", "Copy the backlog of mirror topics up to the tail, where the gateway goes on by itself."),
+    "translate-offsets": ("translate", "Translate the groups' offsets on the source into offsets of the target."),
+    "audit": ("audit", "Compare topics of two clusters up to their ends as of now."),
+    "plan": ("plan", "Take an inventory of the source and plan its migration. Nothing is changed."),
+}
+"""The module of each, and what is said of it where Spark is missing."""
 
 
 class LazyJobs(TyperGroup):
@@ -30,18 +43,20 @@ class LazyJobs(TyperGroup):
 
 
 def _commands() -> TyperGroup:
-    try:
-        from gateway.cli.jobs import audit as job_audit
-        from gateway.cli.jobs import catch_up as job_catch_up
-        from gateway.cli.jobs import plan as job_plan
-        from gateway.cli.jobs import translate as job_translate
-    except ModuleNotFoundError as exc:
-        if exc.name is None or exc.name.split(".")[0] not in ("pyspark", "pyarrow"):
-            raise
-        fail("the jobs need Spark: pip install 'lockgate[spark]'", USAGE)
     jobs = ApiTyper(help=HELP)
-    jobs.command("catch-up")(job_catch_up.catch_up)
-    jobs.command("translate-offsets")(job_translate.translate_offsets)
-    jobs.command("audit")(job_audit.audit)
-    jobs.command("plan")(job_plan.plan)
+    try:
+        found = {name: import_module(f"gateway.cli.jobs.{module}") for name, (module, _) in _COMMANDS.items()}
+    except ModuleNotFoundError as exc:
+        if exc.name is None or exc.name.split(".")[0] not in _EXTRA:
+            raise
+        for name, (_, words) in _COMMANDS.items():
+            told = f"{words}\n\nIts options are shown once Spark is there: {NEEDS}."
+            jobs.command(name, help=told, context_settings=_ANYTHING)(_refuse)
+    else:
+        for name, module in found.items():
+            jobs.command(name)(getattr(module, name.replace("-", "_")))
     return typer.main.get_group(jobs)
+
+
+def _refuse() -> NoReturn:
+    fail(NEEDS, USAGE)

@@ -71,7 +71,7 @@ def translate_offsets(
     inexact: Annotated[
         bool, typer.Option("--inexact", help="Offsets that are not exact too: records are read twice, or skipped.")
     ] = False,
-    output: Annotated[str, typer.Option(help="Write the translated offsets as Parquet to this folder.")] = "",
+    out: Annotated[str, typer.Option(metavar="FOLDER", help="Write the translated offsets as Parquet there.")] = "",
     report: job_common.Report = None,
     dry_run: DryRun = False,
     master: Master = job_common.DEFAULT_MASTER,
@@ -124,8 +124,8 @@ def translate_offsets(
                 names=plan.names,
                 group_prefix=plan.group_prefix,
             )
-        if output and not dry_run:
-            found.write.mode("errorifexists").parquet(output)
+        if out and not dry_run:
+            found.write.mode("errorifexists").parquet(out)
         outcome = run(
             spark,
             found,

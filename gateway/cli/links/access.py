@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, Url, ask, segment
-from gateway.cli.connection import ApiTyper
+from gateway.cli.commands import ApiTyper
 from gateway.cli.mirrors.mirror_common import Link
 from gateway.cli.output import Format, Output, col, dump, table
 from gateway.telemetry.printable import printable

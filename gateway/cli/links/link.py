@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
-from gateway.cli.connection import ApiTyper
+from gateway.cli.commands import ApiTyper
 from gateway.cli.links.link_update import register, show_delete_plan
 from gateway.cli.output import Format, Output, col, dump, facts, listing, since, table
 from gateway.cli.properties import ConfigFile, Configs, SettingFiles, Settings, configs_given

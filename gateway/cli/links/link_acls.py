@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
-from gateway.cli.connection import ApiTyper
+from gateway.cli.commands import ApiTyper
 from gateway.cli.output import Format, Output, and_more, dump, line
 
 app = ApiTyper(help="The ACLs that a link copies from its source.", no_args_is_help=True)

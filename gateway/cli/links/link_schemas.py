@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, REFUSED, Url, ask, segment
-from gateway.cli.connection import ApiTyper
+from gateway.cli.commands import ApiTyper
 from gateway.cli.output import Format, Output, and_more, col, dump, line, listing, table
 
 app = ApiTyper(help="The schemas that a link copies from the source's registry.", no_args_is_help=True)

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
-from gateway.cli.connection import ApiTyper
+from gateway.cli.commands import ApiTyper
 from gateway.cli.output import Format, Output, col, dump, facts, listing, since, table
 from gateway.cli.properties import ConfigFile, Configs, SettingFiles, Settings, configs_given
 
-Name = Annotated[str, typer.Argument(help="Name of the link.")]
+Name = Annotated[str, typer.Argument(help="Name of the link.", autocompletion=completion.links)]
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say whether it would be done; change nothing.")]
 

@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
-from gateway.cli.connection import ApiTyper
+from gateway.cli.commands import ApiTyper
 from gateway.cli.mirrors.mirror_common import Link
 from gateway.cli.output import Format, Output, console, dump
 from gateway.telemetry.printable import printable

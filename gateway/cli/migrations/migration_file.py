@@ -10,16 +10,16 @@ import typer
 from rich.text import Text
 
 from gateway.cli import completion
-from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
-from gateway.cli.connection import ApiTyper
+from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, fail_all, segment
+from gateway.cli.commands import ApiTyper
 from gateway.cli.consent import Yes, require_consent
 from gateway.cli.migrations.migration_undo import NameOrFile, is_file, undo_migration, undo_told
 from gateway.cli.mirrors.mirror_common import end
 from gateway.cli.output import Format, Output, col, console, dump, facts, listing, since, table
 from gateway.cli.rehearsal import migration_rehearsed
-from gateway.migration.rules.file import FileError, MigrationFile, Until, plain
+from gateway.migration.rules.file import MigrationFile, Until, plain
 from gateway.migration.rules.file import schema as file_schema
-from gateway.migration.rules.file_text import TEXT_BYTES, of_yaml
+from gateway.migration.rules.file_text import TEXT_BYTES, Problem, TextError, of_yaml
 from gateway.telemetry.printable import printable
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The migration file (YAML).")]
@@ -67,8 +67,16 @@ def read_file(path: Path) -> MigrationFile:
         fail(f"{path}: {exc.strerror}", USAGE)
     except UnicodeDecodeError:
         fail(f"{path}: not YAML: it is no text in UTF-8", USAGE)
-    except FileError as exc:
-        fail(f"{path}: {exc}", USAGE)
+    except TextError as exc:
+        fail_all([*(_at(path, one) for one in exc.problems), *_not_told(path, exc.more)], USAGE)
+
+
+def _at(path: Path, problem: Problem) -> str:
+    return f"{path}: {problem.message}" if problem.line is None else f"{path}:{problem.line}: {problem.message}"
+
+
+def _not_told(path: Path, more: int) -> list[str]:
+    return [f"{path}: and {more} more"] if more else []
 
 
 def apply(

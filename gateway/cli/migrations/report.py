@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
-from gateway.cli.connection import ApiTyper
+from gateway.cli.commands import ApiTyper
 from gateway.migration.rules.report import audit_of, audit_summary
 from gateway.migration.rules.report_page import report_page
 

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Url, ask, fail
+from gateway.cli import completion
+from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Url, ask, fail, one_of
+from gateway.cli.commands import ApiTyper
 from gateway.cli.completion import AnyLink
-from gateway.cli.connection import ApiTyper
 from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirrors.mirror_common import (
     Link,
@@ -32,6 +33,7 @@ from gateway.cli.mirrors.mirror_shown import (
 )
 from gateway.cli.output import Format, Output, Sorted, col, dump, duration, facts, listing, rate, since, table
 from gateway.cli.waiting import until_copied
+from gateway.state.records import MirrorState
 
 app = ApiTyper(help="Mirror topics: copies of source topics, kept level.", no_args_is_help=True)
 
@@ -53,6 +55,7 @@ def create(
         typer.Option(
             "--start",
             help="Where to begin: earliest, latest, an ISO-8601 time, milliseconds, or offsets: 0:120,1:98.",
+            autocompletion=completion.words("earliest", "latest"),
         ),
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
@@ -79,11 +82,17 @@ def create(
 @app.command("list")
 def list_mirrors(
     link: AnyLink = "",
-    status: Annotated[str, typer.Option("--mirror-status", help="Only those in this state.")] = "",
+    status: Annotated[
+        str,
+        typer.Option(
+            "--mirror-status", help="Only those in this state.", autocompletion=completion.words(*MirrorState)
+        ),
+    ] = "",
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """List the mirror topics of a link, or of all links."""
+    status = one_of("--mirror-status", status, MirrorState)
     answer = ask(url, lambda api: _listed(api, link, status))
     if output is not Output.TABLE:
         dump(answer, output)
@@ -92,7 +101,7 @@ def list_mirrors(
         [*_COLUMNS, *([] if link else [col("Link", 1)])],
         ([*_cells(mirror), *([] if link else [mirror["link_name"]])] for mirror in answer["data"]),
         empty=(f"link {link} has no mirror topics" if link else "no mirror topics")
-        + (f" in state {status.upper()}" if status else ""),
+        + (f" in state {status}" if status else ""),
     )
 
 
@@ -227,7 +236,7 @@ def resume(
 
 def _listed(api: Api, link: str, status: str) -> Any:
     """What the API says of one link, or of each of them."""
-    query = {"mirror_status": status.upper()} if status else None
+    query = {"mirror_status": status} if status else None
     if link:
         return api.list(mirror_path(link), query)
     links = [each["link_name"] for each in api.get("/v3/links")["data"]]

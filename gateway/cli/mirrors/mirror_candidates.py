@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.api import DEFAULT_URL, Url, ask, segment
-from gateway.cli.connection import ApiTyper
+from gateway.cli import completion
+from gateway.cli.api import DEFAULT_URL, Url, ask, one_of, segment
+from gateway.cli.commands import ApiTyper
 from gateway.cli.mirrors.mirror_common import Link
 from gateway.cli.output import Format, Output, col, dump, listing, since
+from gateway.topics.rules.auto_create import Reason
 
 
 def register(app: ApiTyper) -> None:
@@ -19,12 +21,20 @@ def register(app: ApiTyper) -> None:
 
 def candidates(
     link: Link,
-    reason: Annotated[str, typer.Option("--reason", help="Only those with this reason, such as NEXT_ROUND.")] = "",
+    reason: Annotated[
+        str,
+        typer.Option(
+            "--reason",
+            help="Only those with this reason, such as NEXT_ROUND.",
+            autocompletion=completion.words(*Reason),
+        ),
+    ] = "",
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """List the source topics that the link does not mirror, each with the reason. Nothing is created."""
-    params = {"reason": reason.upper().replace("-", "_")} if reason else None
+    wanted = one_of("--reason", reason, Reason)
+    params = {"reason": wanted} if wanted else None
     answer = ask(url, lambda api: api.list(f"/v3/links/{segment(link)}/candidates", params))
     if output is not Output.TABLE:
         dump(answer, output)

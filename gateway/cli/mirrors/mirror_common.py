@@ -16,7 +16,7 @@ Topic = Annotated[
     typer.Argument(help="Mirror topic: link.prefix and the source topic's name.", autocompletion=completion.topics),
 ]
 Topics = Annotated[list[str], typer.Argument(help="One or more topics.", autocompletion=completion.topics)]
-Link = Annotated[str, typer.Option("--link", help="Name of the link.", autocompletion=completion.links)]
+Link = completion.Link
 
 
 def mirror_path(link: str, topic: str = "") -> str:

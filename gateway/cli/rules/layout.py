@@ -200,7 +200,7 @@ def _notes(columns: Sequence[Column], rows: Iterable[Sequence[Any]], label: int,
             for text in _texts(row[at])
         ]
         if said:
-            name = " ".join(map(_named, columns, row[:label]))
+            name = " ".join(part for part in map(_named, columns, row[:label]) if part)
             lines += wrapped(f"{name}: {said[0]}", width)
             for text in said[1:]:
                 lines += wrapped(f"{_INDENT}{text}", width, _INDENT * 2)

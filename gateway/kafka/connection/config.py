@@ -6,10 +6,11 @@ The names are Kafka's own, as the Java client and librdkafka write them; where t
 from __future__ import annotations
 
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gateway.close_names import did_you_mean
 from gateway.kafka.connection.properties import PROPERTIES
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -159,12 +160,18 @@ class ClusterConfig:
 
     @classmethod
     def from_client_properties(
-        cls, properties: Mapping[str, str], resolve: Resolve | None = None, *, reads_files: bool = True
+        cls,
+        properties: Mapping[str, str],
+        resolve: Resolve | None = None,
+        *,
+        reads_files: bool = True,
+        others: Iterable[str] = (),
     ) -> ClusterConfig:
         """Make a config of Kafka client properties.
 
         Args:
             resolve: see the attribute.
+            others: what else may have been meant by a name that is unknown.
             reads_files: the PEM files are tried now; else what is wrong with them is told by each connection.
 
         Raises:
@@ -174,7 +181,7 @@ class ClusterConfig:
         for name, raw in properties.items():
             known = PROPERTIES.get(name)
             if known is None:
-                raise ValueError(f"{name}: unknown client property")
+                raise ValueError(f"{name}: unknown client property{did_you_mean(name, (*PROPERTIES, *others))}")
             try:
                 values[known.field] = known.parse(str(raw))
             except ValueError as exc:

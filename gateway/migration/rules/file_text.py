@@ -17,6 +17,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from gateway.migration.rules.file import FileError, MigrationFile, parsed
 from gateway.validation import problems_of
+from gateway.yaml_lines import line_at, line_of
 
 TEXT_BYTES: Final = 1_048_576
 """Of a file with its comments. What is kept of it is bounded besides (`migrations.FILE_BYTES`)."""
@@ -72,8 +73,8 @@ def of_yaml(text: str) -> MigrationFile:
     except FileError as exc:
         if root is None or not isinstance(exc.__cause__, ValidationError):
             raise TextError([Problem(str(exc))]) from exc
-        found, more = problems_of(exc.__cause__, SHOWN)
-        raise TextError([Problem(words, _line_of(root, where)) for where, words in found], more) from exc
+        found, more = problems_of(exc.__cause__, SHOWN, MigrationFile)
+        raise TextError([Problem(words, line_of(root, where)) for where, words in found], more) from exc
 
 
 def _read(text: str) -> tuple[Node | None, Any]:
@@ -96,11 +97,11 @@ def _require_shallow(text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _DEEPEST:
-                raise TextError([Problem(f"nested deeper than {_DEEPEST} levels", _line(event.start_mark))])
+                raise TextError([Problem(f"nested deeper than {_DEEPEST} levels", line_at(event.start_mark))])
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif isinstance(event, yaml.ScalarEvent) and len(event.value) > _VALUE:
-            raise TextError([Problem(f"a value has {_VALUE} characters at most", _line(event.start_mark))])
+            raise TextError([Problem(f"a value has {_VALUE} characters at most", line_at(event.start_mark))])
 
 
 class _Walk:
@@ -116,7 +117,7 @@ class _Walk:
         known = self._weights.get(id(node))
         if known is not None:
             if known < 0:
-                raise TextError([Problem("an alias stands for what it is itself a part of", _line(node.start_mark))])
+                raise TextError([Problem("an alias stands for what it is itself a part of", line_at(node.start_mark))])
             return known
         self._weights[id(node)] = -1
         weight = 1
@@ -129,7 +130,7 @@ class _Walk:
             _require_each_once(node)
             weight += sum(self.weigh(key) + self.weigh(value) for key, value in node.value)
         if weight > _EXPANDED:
-            raise TextError([Problem("its aliases stand for too much", _line(node.start_mark))])
+            raise TextError([Problem("its aliases stand for too much", line_at(node.start_mark))])
         self._weights[id(node)] = weight
         return weight
 
@@ -142,7 +143,7 @@ class _Walk:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as exc:
             what = node.tag.rpartition(":")[2]
             raise TextError(
-                [Problem(f"{node.value[:40]!r} is no {what}: write it in quotes", _line(node.start_mark))]
+                [Problem(f"{node.value[:40]!r} is no {what}: write it in quotes", line_at(node.start_mark))]
             ) from exc
 
 
@@ -153,45 +154,19 @@ def _require_each_once(node: MappingNode) -> None:
             if key.value in seen:
                 first = seen[key.value]
                 raise TextError(
-                    [Problem(f"{key.value[:40]}: is there already, in line {first}", _line(key.start_mark))]
+                    [Problem(f"{key.value[:40]}: is there already, in line {first}", line_at(key.start_mark))]
                 )
-            seen[key.value] = _line(key.start_mark)
+            seen[key.value] = line_at(key.start_mark)
 
 
 def _not_yaml(error: yaml.YAMLError, text: str) -> Problem:
     if isinstance(error, yaml.MarkedYAMLError):
         parts = [part for part in (error.context, error.problem) if part]
-        begun = _line(error.context_mark)
-        line = _line(error.problem_mark) or begun
+        begun = line_at(error.context_mark)
+        line = line_at(error.problem_mark) or begun
         since = f" (which begins in line {begun})" if begun is not None and begun != line else ""
         return Problem(f"not YAML: {parts[0]}{since}{''.join(f', {part}' for part in parts[1:])}", line)
     position = getattr(error, "position", None)
     before = text.encode("utf-8", "replace")[:position] if isinstance(position, int) else b""
     reason = str(getattr(error, "reason", "")) or " ".join(str(error).split())
     return Problem(f"not YAML: {reason}", before.count(b"\n") + 1 if isinstance(position, int) else None)
-
-
-def _line(mark: Any) -> int | None:
-    return None if mark is None else int(mark.line) + 1
-
-
-def _line_of(root: Node, where: Sequence[str | int]) -> int | None:
-    """Where the key is, or what it is missing in. None: it is about the whole file.
-
-    Parts of `where` that are no keys are names that pydantic gives to kinds of values.
-    """
-    node, line = root, None
-    for part in where:
-        found = _below(node, part)
-        if found is not None:
-            node, line = found[0], _line(found[1].start_mark)
-    return line
-
-
-def _below(node: Node, part: str | int) -> tuple[Node, Node] | None:
-    """What a key or an index means, and the node where it begins."""
-    if isinstance(node, MappingNode):
-        return next(((value, key) for key, value in node.value if key.value == part), None)
-    if isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
-        return node.value[part], node.value[part]
-    return None

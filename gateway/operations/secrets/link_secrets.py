@@ -31,8 +31,15 @@ from gateway.operations.secrets.rules.references import (
 )
 from gateway.operations.secrets.sealing import SealingKeys
 from gateway.state.gateway_records import GatewayRecord
+from gateway.state.link_config import OPTION_NAMES
 from gateway.state.records import LinkRecord
-from gateway.state.schemas.registry_properties import RegistryConfig, RegistrySide, of_side, registry_config
+from gateway.state.schemas.registry_properties import (
+    REGISTRY_PROPERTIES,
+    RegistryConfig,
+    RegistrySide,
+    of_side,
+    registry_config,
+)
 
 _FLEET: Final = b"lockgate fleet"
 _JAAS: Final = "sasl.jaas.config"
@@ -95,7 +102,8 @@ class LinkSecrets:
 
     def config(self, link: str, accepted: Mapping[str, str]) -> ClusterConfig:
         """How to reach the source of a link that is not stored yet. Raises ValueError naming the property."""
-        config = ClusterConfig.from_client_properties(accepted, partial(self._resolved, {}, link))
+        resolve = partial(self._resolved, {}, link)
+        config = ClusterConfig.from_client_properties(accepted, resolve, others=(*OPTION_NAMES, *REGISTRY_PROPERTIES))
         return self._under_the_policy(link, config)
 
     def sealed(self, link: str, client: Mapping[str, str]) -> dict[str, str]:

@@ -98,9 +98,9 @@ async def test_groups_and_candidates_come_in_pages(api, plane):
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("page_size=0", "page_size: Input should be greater than or equal to 1"),
-        ("page_size=1001", "page_size: Input should be less than or equal to 1000"),
-        ("page_size=many", "page_size: Input should be a valid integer"),
+        ("page_size=0", "page_size: must be 1 or more (it is '0')"),
+        ("page_size=1001", "page_size: must be 1000 or less (it is '1001')"),
+        ("page_size=many", "page_size: must be a whole number (it is 'many')"),
         ("page_token=orders", "page_token: 'orders' is none of this list; take that of metadata.next"),
         ("page_token=%F0%9F%98%80", "is none of this list"),
         ("page_token=" + "W" * 9000, "is none of this list"),

@@ -17,9 +17,27 @@ def test_nobody_there_is_3(run, unused_port):
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("url", ["nonsense", "ftp://x", "http://"])
-def test_a_url_that_is_none_is_3(run, url):
-    assert run("link", "list", "--url", url, code=3).stderr.count("\n") == 1
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("nonsense", ""),
+        ("ftp://x", ""),
+        ("http://", ""),
+        ("http://h:port", ""),
+        ("localhost:8642", "; write http://localhost:8642"),
+        ("10.0.0.7:8642/v3", "; write http://10.0.0.7:8642/v3"),
+    ],
+)
+def test_a_url_that_is_none_is_2(run, url, meant):
+    said = run("link", "list", "--url", url, code=2).stderr
+    assert said.startswith(f"error: --url {url}: ")
+    assert said.endswith(f"{meant}\n")
+    assert said.count("\n") == 1
+
+
+def test_a_url_with_a_path_too_many_is_3(server, run):
+    said = run("link", "list", "--url", f"{server.url}/v3", code=3).stderr
+    assert said == f"error: no lockgate API at {server.url}/v3: it does not know /v3/links; write {server.url}\n"
 
 
 class _Page(http.server.BaseHTTPRequestHandler):

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.api import paging
 from gateway.cli import completion
+from tests.support.control.control_plane import SOURCE
 from tests.unit.cli.conftest import Run
 
 
@@ -30,9 +31,19 @@ def test_names_of_a_list_in_pages(linked, run: Run, monkeypatch):
     assert completion.topics(context(link="l"), "") == ["clicks", "orders"]
 
 
-def test_without_a_link_there_are_no_topics(linked):
-    assert completion.topics(context(), "") == []
+def test_without_a_link_there_are_the_topics_of_all(linked, run, monkeypatch):
+    """The line may name it behind: what comes behind is not known when somebody presses Tab."""
+    run("link", "create", "m", "--bootstrap", SOURCE, "--set", "link.prefix=m.")
+    run("mirror", "create", "orders", "--link", "l")
+    run("mirror", "create", "m.clicks", "--link", "m")
+    assert completion.topics(context(), "") == ["m.clicks", "orders"]
     assert completion.topics(context(link="nope"), "") == []
+    monkeypatch.setenv("LOCKGATE_LINK", "m")
+    assert completion.topics(context(), "") == ["m.clicks"]
+
+
+def test_words(run):
+    assert completion.words("ACTIVE", "FAILED")("a") == ["ACTIVE"]
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "unix:/nowhere", "nonsense"])

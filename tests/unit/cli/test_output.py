@@ -18,6 +18,8 @@ WITHOUT = {
     "dev": "brokers of this machine; no gateway is asked",
     "report": "files, and whether a signature is right",
     "migration schema": "it is JSON",
+    "version": "one line, and no gateway is asked",
+    "help": "it is the help",
 }
 
 

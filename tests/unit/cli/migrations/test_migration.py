@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_is_wrong_usage(run, file, text, words):
     file.write_text(text)
     said = run("migration", "apply", str(file), code=2).stderr
     assert words in said
-    assert said.count("\n") == 1
+    assert all(line.startswith(f"error: {file}:") for line in said.splitlines())
     assert "No such file" in run("migration", "apply", str(file.with_name("none")), code=2).stderr
 
 

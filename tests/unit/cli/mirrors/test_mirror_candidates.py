@@ -27,7 +27,7 @@ def test_those_with_one_reason(linked, run):
     assert (
         "no topic with the reason internal" in run("mirror", "candidates", "--link", "l", "--reason", "internal").stdout
     )
-    assert "reason" in run("mirror", "candidates", "--link", "l", "--reason", "green", code=1).stderr
+    assert "reason" in run("mirror", "candidates", "--link", "l", "--reason", "green", code=2).stderr
 
 
 def test_a_link_that_is_not_there(linked, run):

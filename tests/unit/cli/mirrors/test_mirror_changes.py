@@ -45,7 +45,7 @@ def test_delete_says_what_goes_and_asks(linked, run):
     plan = run("mirror", "delete", "orders", "--link", "l", "--delete-topic", "--dry-run")
     assert plan.stderr == "orders (FAILED): the topic on the target and its records\n"
     assert "orders" in linked.plane.target.existing
-    assert "use force" in run("mirror", "delete", "orders", "--link", "l", code=1).stderr
+    assert "use --force" in run("mirror", "delete", "orders", "--link", "l", code=1).stderr
     done = run("mirror", "delete", "orders", "--link", "l", "--delete-topic", "--yes")
     assert done.stdout == "deleted orders and its topic\n"
     assert "orders" not in linked.plane.target.existing

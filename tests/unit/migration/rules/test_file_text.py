@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yaml.nodes import Node
 
-from gateway.migration.rules import file_text
+from gateway import yaml_lines
 from gateway.migration.rules.file import FileError, plain
 from gateway.migration.rules.file_text import SHOWN, TEXT_BYTES, Problem, TextError, of_yaml
 
@@ -47,7 +47,7 @@ def test_a_file_with_comments_and_aliases() -> None:
         (FILE + "- topics: [u]\n", 6, "applications.1.name: is required"),
         (FILE + "  options:\n    min_readiness: 101\n", 7, "(it is 101)"),
         (FILE + "  windows:\n  - {from: 22:00, to: '04:00'}\n", 7, "in quotes"),
-        (FILE + "waves: [[a], b]\n", 6, "waves."),
+        (FILE + "waves: [[a], b]\n", 6, "waves.1: must be a list (it is 'b')"),
         (FILE + "link: east\n", 6, "link: is there already, in line 2"),
         (HEAD, None, "applications: is required"),
         (FILE + "- name: a\n  topics: [u]\n", None, "two applications are named 'a'"),
@@ -74,7 +74,7 @@ def test_what_is_wrong_has_its_line(text: str, line: int | None, words: str) -> 
 def test_the_command_says_the_first_and_how_many_more() -> None:
     with pytest.raises(FileError) as refused:
         of_yaml(FILE + "  until: soon\ncolour: red\n")
-    first = "line 6: applications.0.until: Input should be 'mirrored', 'groups' or 'promoted' (it is 'soon')"
+    first = "line 6: applications.0.until: must be 'mirrored', 'groups' or 'promoted' (it is 'soon')"
     assert str(refused.value) == f"{first} (and 1 more)"
 
 
@@ -88,13 +88,13 @@ def test_only_so_many_problems_are_told() -> None:
 def test_lines_are_looked_up_for_those_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look-up goes through the mapping: for every problem of a file it would be its square."""
     looked = list[object]()
-    below = file_text._below
+    below = yaml_lines._below
 
     def counted(node: Node, part: str | int) -> tuple[Node, Node] | None:
         looked.append(part)
         return below(node, part)
 
-    monkeypatch.setattr(file_text, "_below", counted)
+    monkeypatch.setattr(yaml_lines, "_below", counted)
     with pytest.raises(TextError) as refused:
         of_yaml(FILE + "".join(f"k{index}: 1\n" for index in range(2_000)))
     assert refused.value.more == 2_000 - SHOWN

@@ -1,0 +1,157 @@
+"""The command line as somebody types it: in a pseudo-terminal, and in a pipe, against an API that is served for real.
+
+Behind the API are fakes of both clusters, so that states and errors are what a test wants.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+from structlog.testing import capture_logs
+from typer.testing import CliRunner
+
+from gateway.cli.main import app
+from tests.support.control.control_server import ControlServer
+
+MAIN: Final = "from gateway.cli.main import main; main()"
+IN_FRONT: Final = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+"""Ctrl-C is for the terminal's session in front: this process makes itself that, before it begins."""
+WAIT_S: Final = 60.0
+_ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What was seen, without colours and moves of the cursor, and the exit code."""
+
+    shown: str
+    code: int
+
+    @property
+    def lines(self) -> list[str]:
+        """Of what was seen."""
+        return self.shown.splitlines()
+
+
+@dataclass(slots=True)
+class Terminal:
+    """A command in a pseudo-terminal of its own."""
+
+    process: subprocess.Popen[bytes]
+    side: int
+    seen: bytes = field(default=b"")
+
+    def until(self, words: str) -> None:
+        """Read until it has shown these words."""
+        deadline = time.monotonic() + WAIT_S
+        while words not in self.text:
+            assert time.monotonic() < deadline, self.text
+            assert self._read(), f"it ended without {words!r}: {self.text}"
+
+    def press_ctrl_c(self) -> None:
+        """As the keyboard does."""
+        os.write(self.side, b"\x03")
+
+    def end(self) -> Ran:
+        """Wait for the end."""
+        while self._read():
+            pass
+        code = self.process.wait(WAIT_S)
+        os.close(self.side)
+        return Ran(self.text, code)
+
+    @property
+    def text(self) -> str:
+        """What was shown by now."""
+        return _ESCAPES.sub("", self.seen.decode().replace("\r\n", "\n"))
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self.side], [], [], WAIT_S)
+        assert ready, f"nothing more is shown: {self.text}"
+        try:
+            more = os.read(self.side, 65_536)
+        except OSError:  # Linux: the other side is closed
+            return False
+        self.seen += more
+        return bool(more)
+
+
+Type = Callable[..., Terminal]
+Pipe = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ControlServer]:
+    """A live API; `lockgate` asks it without being told where it is."""
+    with capture_logs(), pytest.MonkeyPatch.context() as patch:
+        made = ControlServer()
+        patch.setenv("LOCKGATE_URL", made.url)
+        for name in ("COLUMNS", "LINES", "LOCKGATE_LINK", "NO_COLOR"):
+            patch.delenv(name, raising=False)
+        patch.setenv("TERM", "xterm-256color")
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def type_it() -> Iterator[Type]:
+    """Types a command into a terminal that is so many columns wide."""
+    begun: list[Terminal] = []
+
+    def work(*words: str, columns: int = 120) -> Terminal:
+        side, other = pty.openpty()
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        process = subprocess.Popen(
+            [sys.executable, "-c", IN_FRONT + MAIN, *words],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            start_new_session=True,
+        )
+        os.close(other)
+        begun.append(Terminal(process, side))
+        return begun[-1]
+
+    yield work
+    for one in begun:
+        if one.process.poll() is None:
+            os.killpg(one.process.pid, signal.SIGKILL)
+            one.process.wait()
+
+
+@pytest.fixture
+def pipe() -> Pipe:
+    """Runs a command whose output goes into a pipe, and that nobody can answer."""
+
+    def work(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", MAIN, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            check=False,
+        )
+
+    return work
+
+
+def run(*words: str) -> str:
+    """What a command that goes well prints, without a process of its own."""
+    done = CliRunner().invoke(app, list(words))
+    assert done.exit_code == 0, (words, done.output)
+    return done.stdout
