@@ -18,6 +18,7 @@ from gateway.jobs.kafka import ask
 from gateway.jobs.offset_map import RowRule
 from gateway.jobs.spark_progress import described
 from gateway.jobs.topic_ranges import LogRanges, as_table
+from gateway.jobs.translate.apply import clamp
 from gateway.jobs.translate.by_link import ByLink
 from gateway.jobs.translate.job import target_ranges, through
 from gateway.jobs.translate.schemas import OFFSETS
@@ -30,8 +31,11 @@ from gateway.jobs.translate.spark_checkpoint import (
     parse_offsets,
     read_checkpoint,
     render_offsets,
+    require_new,
     require_no_writer,
     require_same_topics,
+    require_unwritten,
+    state_of,
     write_checkpoint,
 )
 from gateway.kafka.cluster import Cluster
@@ -125,12 +129,15 @@ def rewrite(
             the topics that this cluster lacks are another one's, and their lines stay as they are.
         quiet_s: for how long the folder must not have been written.
         stopped: the query is, even if its last batch is not committed.
-        look_again: asked right before it is written: what has changed since it was translated.
+        look_again: asked when all is copied, right before it gets its name: what has changed since it was translated.
 
     Raises:
         BadCheckpoint: no checkpoint, one that cannot be rewritten, or `new` exists.
     """
+    if write:
+        require_new(old, new)
     require_no_writer(old, quiet_s, stopped=stopped)
+    before = state_of(old)
     files = read_checkpoint(old)
     begins = goes_on_from(old, files)
     if source:
@@ -138,7 +145,8 @@ def rewrite(
     logs = target_ranges(target, topics_in(files))
     table = offsets_table(spark, files)
     with described(spark, f"lockgate translate-offsets: {len(files)} file(s) of the checkpoint {old}"):
-        translated = through(table, logs, as_table(spark, logs), segments, by_link).persist()
+        ranges = as_table(spark, logs)
+        translated = clamp(through(table, logs, ranges, segments, by_link), ranges).persist()
         try:
             changed = _changed(files, rendered(translated))
             counts = {row.rule: row["count"] for row in translated.groupBy("rule").count().collect()}
@@ -146,11 +154,14 @@ def rewrite(
         finally:
             translated.unpersist()
     written = write and (inexact or not not_exact)
-    if written:
-        require_no_writer(old, quiet_s, stopped=stopped)
+
+    def check() -> None:
+        require_unwritten(old, before)
         if changes := look_again():
             raise BadCheckpoint(changes[0])
-        write_checkpoint(old, new, changed)
+
+    if written:
+        write_checkpoint(old, new, changed, check)
     return {
         "format": "lockgate-checkpoint/1",
         "old": str(old),
@@ -158,7 +169,7 @@ def rewrite(
         "written": written,
         "files": [file.path for file in files],
         "offsets": sum(counts.values()),
-        "rules": {str(rule): counts.get(str(rule), 0) for rule in RowRule},
+        "rules": {**{str(rule): 0 for rule in RowRule}, **counts},
         "last_batch": begins[-1],
         "runs_again_from": list(begins[:-1]),
         "last_batch_not_exact": [row.asDict() for row in not_exact],

@@ -12,9 +12,11 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final
 
 from gateway.kafka.topic_partition import TopicPartition
@@ -192,17 +194,64 @@ def require_no_writer(
         )
 
 
-def write_checkpoint(old: Path, new: Path, files: list[OffsetsFile]) -> None:
-    """Copy `old` to `new` with these files in the place of its own.
+def state_of(folder: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of the last write of each file, by its path in the folder."""
+    found = {}
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # renamed or deleted meanwhile: it is missing then
+            seen = path.stat()
+            if S_ISREG(seen.st_mode):
+                found[str(path.relative_to(folder))] = (seen.st_size, seen.st_mtime_ns)
+    return found
 
-    Raises:
-        BadCheckpoint: `new` exists.
-    """
+
+def require_unwritten(folder: Path, before: Mapping[str, tuple[int, int]]) -> None:
+    """Raises BadCheckpoint when the folder has been written since it was read: it may be a copy of two moments."""
+    now = state_of(folder)
+    changed = sorted(path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
+    if changed:
+        raise BadCheckpoint(
+            f"{folder}: {changed[0]} was written, or deleted, while the folder was read, so a query runs on it; "
+            "nothing is kept of the copy; stop the query and run this again"
+        )
+
+
+def require_new(old: Path, new: Path) -> Path:
+    """The folder beside `new` in which it is made. Raises BadCheckpoint when there is one of them."""
+    part = new.with_name(new.name + ".part")
     if new.exists():
         raise BadCheckpoint(f"{new}: it exists; the rewritten checkpoint needs a new folder")
-    part = new.with_name(new.name + ".part")
     if part.exists():
-        shutil.rmtree(part)
+        raise BadCheckpoint(
+            f"{part}: it exists, so another run is writing it, or one that was killed has left it; remove it when no "
+            "other one runs, or take another --new-checkpoint"
+        )
+    if new.resolve().is_relative_to(old.resolve()):
+        raise BadCheckpoint(f"{new}: it lies in {old}, to which nothing is written; take a folder beside it")
+    return part
+
+
+def write_checkpoint(old: Path, new: Path, files: list[OffsetsFile], check: Callable[[], None] = lambda: None) -> None:
+    """Copy `old` to `new` with these files in the place of its own.
+
+    Args:
+        check: called when all is copied; what it raises goes on, and nothing is left of the copy.
+
+    Raises:
+        BadCheckpoint: see `require_new`.
+    """
+    part = require_new(old, new)
+    part.mkdir()  # fails when another run has it: what is removed below is ours
+    try:
+        _copy(old, part, files)
+        check()
+        part.rename(new)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def _copy(old: Path, part: Path, files: list[OffsetsFile]) -> None:
     changed = {file.path: file for file in files}
     # Hadoop's checksum of a file that is rewritten would no longer be right, and the file would not be read.
     stale = {str(Path(path).with_name(f".{Path(path).name}.crc")) for path in changed}
@@ -210,10 +259,13 @@ def write_checkpoint(old: Path, new: Path, files: list[OffsetsFile]) -> None:
     def skip(folder: str, names: list[str]) -> list[str]:
         return [name for name in names if str((Path(folder) / name).relative_to(old)) in stale]
 
-    shutil.copytree(old, part, ignore=skip)
+    try:
+        shutil.copytree(old, part, ignore=skip, dirs_exist_ok=True)
+    except shutil.Error as exc:  # of each file that could not be copied: where from, where to, why
+        path, _, why = exc.args[0][0]
+        raise BadCheckpoint(f"{path}: it cannot be copied: {why}; if it is gone, a query runs on the folder") from exc
     for path, file in changed.items():
         (part / path).write_bytes(file.to_bytes())
-    part.rename(new)
 
 
 def _numbered(folder: Path) -> Iterator[Path]:

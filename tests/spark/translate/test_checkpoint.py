@@ -135,6 +135,37 @@ def test_a_batch_that_is_run_again_begins_at_an_exact_offset_too(
     assert inexact["written"]
 
 
+def test_an_offset_that_the_target_does_not_have_any_more(
+    spark: SparkSession, old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The map knows it, the target's retention has deleted it: the query would end there, or skip some silently."""
+    logs = {**there(PARTITIONS), ("a", 0): (500, 5000)}
+    monkeypatch.setattr(checkpoint_job, "target_ranges", lambda *_: logs)
+
+    report = run(spark, old, tmp_path / "new")
+
+    assert not report["written"]
+    assert [(row["topic"], row["target_offset"], row["rule"]) for row in report["last_batch_not_exact"]] == [
+        ("a", 500, "target_log_start")
+    ]
+    assert report["rules"]["target_log_start"] == BATCHES + 1
+
+
+def test_a_query_that_runs_while_it_is_translated(
+    spark: SparkSession, old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has come to rest again when all is copied: the batch was copied as it is, with offsets of the source."""
+
+    def logs(*_: object) -> dict[tuple[str, int], tuple[int, int]]:
+        (old / f"offsets/{BATCHES}").write_bytes((old / f"offsets/{BATCHES - 1}").read_bytes())
+        return there(PARTITIONS)
+
+    monkeypatch.setattr(checkpoint_job, "target_ranges", logs)
+    with pytest.raises(BadCheckpoint, match=rf"offsets/{BATCHES} was written"):
+        run(spark, old, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_nothing_is_written_when_a_mirror_has_changed_meanwhile(
     spark: SparkSession, old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

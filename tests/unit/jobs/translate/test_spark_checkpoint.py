@@ -11,6 +11,8 @@ from gateway.jobs.translate.spark_checkpoint import (
     read_checkpoint,
     render_offsets,
     require_no_writer,
+    require_unwritten,
+    state_of,
     write_checkpoint,
 )
 
@@ -64,6 +66,34 @@ def test_an_existing_folder_is_not_touched(old: Path, tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     with pytest.raises(BadCheckpoint, match="exists"):
         write_checkpoint(old, tmp_path / "new", read_checkpoint(old))
+
+
+def test_a_folder_that_somebody_else_has_made_is_not_removed(old: Path, tmp_path: Path) -> None:
+    """Of another run that is writing, or not a checkpoint at all."""
+    part = tmp_path / "new.part"
+    part.mkdir()
+    (part / "theirs").write_text("kept")
+    with pytest.raises(BadCheckpoint, match=r"new\.part: it exists.*remove it when no other one runs"):
+        write_checkpoint(old, tmp_path / "new", read_checkpoint(old))
+    assert content(part) == {"theirs": b"kept"}
+
+
+def test_a_folder_in_the_old_one(old: Path) -> None:
+    with pytest.raises(BadCheckpoint, match="it lies in"):
+        write_checkpoint(old, old / "state/new", read_checkpoint(old))
+
+
+@pytest.mark.parametrize("written", ["offsets/11", "commits/0", "state/0/0/2.delta"])
+def test_a_query_that_writes_while_it_is_copied(old: Path, tmp_path: Path, written: str) -> None:
+    before = state_of(old)
+
+    def check() -> None:
+        (old / written).write_text("a batch later")  # as if it were while the copy was made
+        require_unwritten(old, before)
+
+    with pytest.raises(BadCheckpoint, match=rf"{written} was written.*stop the query"):
+        write_checkpoint(old, tmp_path / "new", read_checkpoint(old), check)
+    assert [path.name for path in tmp_path.iterdir()] == ["old"], "nothing is left of the copy"
 
 
 def test_other_versions_are_refused(old: Path) -> None:
