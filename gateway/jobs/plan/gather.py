@@ -16,8 +16,8 @@ from gateway.jobs.topic_ranges import LogRanges, log_ranges
 from gateway.kafka.admin import ConfigEntry, describe_topic_configs
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import committed_offsets
-from gateway.kafka.connection.errors import NetError
-from gateway.kafka.groups import SHARE, STREAMS, describe_group, list_groups
+from gateway.kafka.connection.errors import ClusterUnavailable, NetError
+from gateway.kafka.groups import DEAD, SHARE, STREAMS, describe_group, list_groups
 from gateway.kafka.log_dirs import log_sizes
 from gateway.kafka.offsets import list_offsets
 from gateway.kafka.rules.names import is_internal
@@ -30,16 +30,27 @@ RATE_S: Final = 3600
 _AT_ONCE: Final = 16
 _CONFIGS_AT_ONCE: Final = 200
 _SET_ON_TOPIC: Final = 1
+_UNANSWERED: Final = 16
+"""Groups without an answer, each of which took its whole deadline, after which the cluster does not answer."""
 
 _NO_SIZES: Final = "how long the catch-up takes is not known; that takes DESCRIBE on the cluster"
 _NO_RATES: Final = "what is written during the catch-up is not counted"
 _NO_CONFIGS: Final = "compacted topics and LogAppendTime go unnoticed; that takes DESCRIBE_CONFIGS on the topics"
 _NO_GROUPS: Final = "no group is in this plan"
+_NO_GROUP: Final = "it is not in this plan"
 _NO_ACLS: Final = "what must be allowed on the target is not listed; that takes DESCRIBE on the cluster"
 _NO_IDS: Final = "transactional producers are known by samples of the logs only"
 _NO_CREATES: Final = "a topic may be refused when its mirror is created"
 _NO_RIGHTS: Final = "a mirror may fail for want of one"
 _NO_TARGET_CONFIGS: Final = "configs that this target does not know are not named"
+
+
+def offsets_of(ranges: LogRanges) -> dict[str, int]:
+    """Offsets between the start and the end of the logs of each topic."""
+    found: dict[str, int] = {}
+    for (topic, _), (start, end) in ranges.items():
+        found[topic] = found.get(topic, 0) + end - start
+    return found
 
 
 class Gatherer:
@@ -70,7 +81,8 @@ class Gatherer:
         rates = await self._or("how fast the source is written", self._rates(ranges), {}, _NO_RATES)
         samples = await sample_topics(self._source, ranges)
         configs = await self._or("the source's topic configs", self._configs(self._source, names), {}, _NO_CONFIGS)
-        topics = tuple(self._topic(name, ranges, sizes, rates, samples, configs.get(name, {})) for name in names)
+        written = offsets_of(ranges)
+        topics = tuple(self._topic(name, written, sizes, rates, samples, configs.get(name, {})) for name in names)
         found = Inventory(
             cluster_id=view.cluster_id,
             brokers=len(view.brokers),
@@ -100,7 +112,7 @@ class Gatherer:
     def _topic(
         self,
         name: str,
-        ranges: LogRanges,
+        written: Mapping[str, int],
         sizes: Mapping[TopicPartition, int],
         rates: Mapping[str, float],
         samples: Mapping[str, Sample],
@@ -112,7 +124,7 @@ class Gatherer:
             partitions=len(partitions),
             replication_factor=max(len(part.replicas) for part in partitions.values()),
             bytes=sum(sizes.get((name, index), 0) for index in partitions) if sizes else -1,
-            offsets=sum(end - start for (topic, _), (start, end) in ranges.items() if topic == name),
+            offsets=written.get(name, 0),
             offsets_per_s=rates.get(name, 0.0),
             largest_bytes=max((sizes.get((name, index), 0) for index in partitions), default=0) if sizes else -1,
             configs={key: entry.value for key, entry in configs.items() if entry.value is not None},
@@ -142,11 +154,20 @@ class Gatherer:
     async def _groups(self) -> tuple[GroupFacts, ...]:
         listed = await list_groups(self._source)
         slots = asyncio.Semaphore(_AT_ONCE)
+        refused: list[str] = []
 
-        async def ask(name: str, protocol_type: str, kind: str) -> GroupFacts:
-            async with slots:
-                view = await describe_group(self._source, name)
-                committed = await self._topics_of(name, protocol_type)
+        async def ask(name: str, protocol_type: str, kind: str) -> GroupFacts | None:
+            try:
+                async with slots:
+                    view = await describe_group(self._source, name)
+                    committed = await self._topics_of(name, protocol_type)
+            except NetError as exc:  # of this one: a right that is missing, a transaction that hangs
+                refused.append(f"group {name} ({exc}): {_NO_GROUP}")
+                if isinstance(exc, ClusterUnavailable) and len(refused) >= _UNANSWERED:
+                    raise
+                return None
+            if view.state == DEAD:  # it was deleted since it was listed
+                return None
             return GroupFacts(
                 name=name,
                 type=view.type or kind,
@@ -156,7 +177,9 @@ class Gatherer:
                 topics=tuple(sorted(view.topics | committed)),
             )
 
-        return tuple(await asyncio.gather(*(ask(one.group, one.protocol_type, one.type) for one in listed)))
+        found = await asyncio.gather(*(ask(one.group, one.protocol_type, one.type) for one in listed))
+        self.untold.extend(sorted(refused))
+        return tuple(one for one in found if one is not None)
 
     async def _topics_of(self, group: str, protocol_type: str) -> frozenset[str]:
         """Those that it has committed offsets of, or a share group its start offsets."""
