@@ -207,6 +207,7 @@ class Fleet:
             lease_s=me.lease_s,
             place=me.place(),
             keys=me.keys,
+            bootstrap=me.bootstrap,
             owned=self._hooks.owned(),
             reads=READS_TABLES,
         )

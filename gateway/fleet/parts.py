@@ -17,8 +17,8 @@ from gateway.mirror.rules.mirror_partition import MirrorPartition
 class Identity:
     """This gateway. `peer`: host:port where the others find it. `place`: where it holds the lock of its name, or ''.
 
-    It is asked at each join: a process that is just being followed may have held the lock before. `keys`: see
-    `GatewayRecord`.
+    It is asked at each join: a process that is just being followed may have held the lock before. `keys`,
+    `bootstrap`: see `GatewayRecord`.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Identity:
     lease_s: float
     place: Callable[[], str] = str
     keys: str = ""
+    bootstrap: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

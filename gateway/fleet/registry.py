@@ -251,6 +251,7 @@ class FleetRegistry:
             since_ms=self._wall_ms(),
             place=gateway.place,
             keys=gateway.keys,
+            bootstrap=gateway.bootstrap,
             reads=gateway.reads,
         )
 

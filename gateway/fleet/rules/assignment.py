@@ -129,6 +129,7 @@ def encode_subscription(gateway: Gateway, room: int = OWNED_BYTES) -> bytes:
             struct.pack(">h", gateway.reads),
             _bytes(b"" if is_plain else _owned(gateway.owned)),
             struct.pack(">?", gateway.tells),
+            _string(gateway.bootstrap),
         )
     )
 
@@ -157,6 +158,7 @@ def decode_subscription(data: bytes) -> Gateway:
     reads = reader.unpack(">h")[0] if reader.has_more else _VERSION
     packed = reader.bytes() if reader.has_more else b""
     tells = bool(reader.unpack(">?")[0]) if reader.has_more else True
+    bootstrap = reader.string() if reader.has_more else ""
     return Gateway(
         name=name,
         incarnation=incarnation,
@@ -168,6 +170,7 @@ def decode_subscription(data: bytes) -> Gateway:
         keys=keys,
         reads=reads,
         tells=tells,
+        bootstrap=bootstrap,
     )
 
 

@@ -31,7 +31,7 @@ class Gateway:
     `peer`: host:port for the other gateways. `owned`: what it mirrors now. `place`: where it holds the lock of its name
     (`transport/name_lock.py`), '' for nowhere. `keys`: see `GatewayRecord`. `reads`: see `GatewayRecord`, and
     `rules/assignment.py`. `tells`: `owned` is what it mirrors; else that was too much to be said
-    in the group, and is what it was given last.
+    in the group, and is what it was given last. `bootstrap`: where its clients connect.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Gateway:
     keys: str = ""
     reads: int = 1
     tells: bool = True
+    bootstrap: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

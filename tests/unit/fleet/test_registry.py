@@ -46,7 +46,14 @@ class Book:
 
 def member(name: str, incarnation: str = "1", place: str = "here") -> Gateway:
     return Gateway(
-        name=name, incarnation=incarnation, role=Role.NODE, peer=f"{name}:1", lease_s=LEASE_S, place=place, keys="k"
+        name=name,
+        incarnation=incarnation,
+        role=Role.NODE,
+        peer=f"{name}:1",
+        lease_s=LEASE_S,
+        place=place,
+        keys="k",
+        bootstrap=f"{name}:9292",
     )
 
 
@@ -59,6 +66,7 @@ async def test_whoever_is_admitted_is_registered_before_and_must_acknowledge(boo
     await book.generation("a", "b")
     assert set(book.plane.store.gateways) == {"a", "b"}
     assert book.plane.store.secret == "s"
+    assert {record.bootstrap for record in book.plane.store.gateways.values()} == {"a:9292", "b:9292"}
     assert {record.keys for record in book.plane.store.gateways.values()} == {"k"}
     assert book.registry.required() == {"a", "b"}
     assert book.registry.lost() == ""
