@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import structlog
 
-from gateway.errors import Conflict, ControlError
+from gateway.errors import Conflict, ControlError, SourceUnreachable
 from gateway.groups.demote import demote_group, foreseen_demote
 from gateway.groups.dry_runs import promote_plan
 from gateway.groups.failover import GroupFailovers
@@ -85,10 +85,13 @@ class GroupPromotions:
 
         Raises:
             Conflict: it cannot be: members on the source, or the mirror does not come to its offsets.
-            SourceUnreachable, TargetUnreachable: with the reason.
+            SourceUnreachable, TargetUnreachable: with the reason; at once when the link is known to be unavailable.
         """
         if self._record(link, group).state is GroupState.PROMOTED:
             raise Conflict(f"group '{group}' is promoted already")
+        health = self._tools.health.get(link)
+        if health is not None and not health.available:
+            raise SourceUnreachable(f"the source of link '{link}' is unavailable: {health.message}")
         await self._run(link, group, requested=True, force=force, deadline=self._clock() + PATIENCE_S)
         record = self._record(link, group)
         if record.state is not GroupState.PROMOTED:

@@ -158,7 +158,8 @@ def keeps_on_source(snapshot: GroupSnapshot, limits: GroupLimits) -> str:
 
 
 def _unanswered(snapshot: GroupSnapshot) -> str:
-    return f"the source does not answer: {snapshot.source_error}"
+    told = snapshot.source_error
+    return told if told.startswith("the source of link") else f"the source does not answer: {told}"
 
 
 def _who_is_left(snapshot: GroupSnapshot) -> str:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.errors import Conflict
+from gateway.errors import Conflict, SourceUnreachable
 from gateway.groups import promote as promote_group
 from gateway.groups.offsets import Offsets
 from gateway.groups.rules.promote import BEYOND_S
@@ -672,3 +672,11 @@ async def test_a_mirror_that_is_stored_after_the_last_look_has_the_offsets_read_
     await scene.promoter.promote("l", "g")
     assert len(marks) == 2
     assert scene.record.state is GroupState.PROMOTED
+
+
+async def test_a_source_that_is_known_to_be_lost_is_not_waited_for(scene: GroupScene) -> None:
+    scene.lose_source()
+    with pytest.raises(SourceUnreachable, match="^the source of link 'l' is unavailable: connection refused$"):
+        await scene.promoter.promote("l", "g")
+    await scene.attempts(1)
+    assert "the source does not answer: the source of link" not in scene.promoter.waits_for("l", "g")
