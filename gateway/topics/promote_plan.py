@@ -10,6 +10,7 @@ from gateway.errors import BadRequest, ControlError
 from gateway.mirror.interface import PartitionStatus
 from gateway.operations.partners import TopicPromoter
 from gateway.operations.records import Records
+from gateway.state.link_config import parse
 from gateway.state.mirror_states import WrongState
 from gateway.state.per_partition import WrongLength
 from gateway.topics.mirrors import Mirrors, MirrorView
@@ -89,11 +90,12 @@ class PromotePlanner:
             self._records.mirror(link, name)
         refusals = await self.refusals(link, names, groups=groups, force=force)
         views = [await self._mirrors.describe(link, name) for name in names]
+        limit = parse(self._records.link(link).configs).throttle_bytes_per_second
         blockers = list(dict.fromkeys(str(exc) for exc in refusals.values()))  # a set has one reason for all of it
-        return PromoteSetPlan(topics=[_plan(view) for view in views], blockers=blockers)
+        return PromoteSetPlan(topics=[_plan(view, limit) for view in views], blockers=blockers)
 
 
-def _plan(view: MirrorView) -> PromotePlan:
+def _plan(view: MirrorView, limit: int) -> PromotePlan:
     waits = [f"partition {one.partition}: {one.waits_for}" for one in view.partitions if one.waits_for]
     moved = view.clients_not_migrated
     if moved is not None and moved.bypassed_last_minute:
@@ -101,11 +103,15 @@ def _plan(view: MirrorView) -> PromotePlan:
             f"{moved.bypassed_last_minute} records of the last minute were written beside the gateway: what such a "
             "producer writes after the promote stays on the source"
         )
-    return PromotePlan(view=view, waits_for=waits, eta_s=eta_s(view.partitions))
+    return PromotePlan(view=view, waits_for=waits, eta_s=eta_s(view.partitions, limit))
 
 
-def eta_s(partitions: Sequence[PartitionStatus]) -> float | None:
-    """About how long until the mirror is level, by how fast it copies now; 0: it is, None: not known, or never."""
+def eta_s(partitions: Sequence[PartitionStatus], limit: int = 0) -> float | None:
+    """About how long until the mirror is level, by how fast it copies now; 0: it is, None: not known, or never.
+
+    `limit`: the link's throttle, in bytes a second, 0 for none: what was measured just now may be of before it, or a
+    burst.
+    """
     if not partitions or any(one.lag is None for one in partitions):
         return None
     lag = sum(one.lag or 0 for one in partitions)
@@ -113,6 +119,7 @@ def eta_s(partitions: Sequence[PartitionStatus]) -> float | None:
         return 0.0
     records, size = sum(one.records_total for one in partitions), sum(one.bytes_total for one in partitions)
     speed = sum(one.bytes_per_s for one in partitions)
+    speed = min(speed, limit) if limit else speed
     if not records or not size or speed <= 0:
         return None
     return lag * (size / records) / speed

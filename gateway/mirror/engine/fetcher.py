@@ -47,6 +47,7 @@ _QUEUED_BYTES: Final = 256 * 1024 * 1024
 """What the partitions of one broker may have queued together. Above it only those are fetched that have nothing queued,
 and little of each, until half of it is on the target: one target broker that stalls must not starve the others."""
 
+_THROTTLE_LOOK_S: Final = 0.5  # by then a throttle that was changed counts
 _SHORT_BYTES: Final = 64 * 1024
 
 _MIN_PAUSE_BYTES: Final = 256 * 1024
@@ -210,9 +211,17 @@ class Fetcher:
             backoff.reset()
             self._hand_out(response)
             # A broker that throttles reads nothing meanwhile (KIP-219): a request would wait there, and time out.
-            wait_s = max(self._throttle.wait_s(self._clock()), min(response.throttle_ms / 1000, LONGEST_S))
-            if wait_s:
-                await asyncio.sleep(wait_s)
+            if response.throttle_ms:
+                await asyncio.sleep(min(response.throttle_ms / 1000, LONGEST_S))
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Until the link's own throttle lets the next fetch go. It may be changed meanwhile: then that counts."""
+        while True:
+            wait_s = self._throttle.wait_s(self._clock())
+            if not wait_s:
+                return
+            await asyncio.sleep(min(wait_s, _THROTTLE_LOOK_S))
 
     async def _exchange(self, connection: Connection, version: int, body: bytes) -> memoryview:
         try:

@@ -77,6 +77,7 @@ async def test_names(plane):
 def test_eta():
     moving = status(0, lag=50, bytes_per_s=1000.0, records_total=10, bytes_total=1000)
     assert eta_s([moving]) == pytest.approx(5.0)
+    assert eta_s([moving], limit=1) == pytest.approx(5.0 * moving.bytes_per_s)
     assert eta_s([status(0), status(1)]) == 0.0
     assert eta_s([status(0, lag=None)]) is None
     assert eta_s([status(0, lag=5, bytes_per_s=0.0, records_total=10, bytes_total=1000)]) is None

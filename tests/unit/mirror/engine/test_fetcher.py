@@ -319,3 +319,19 @@ async def test_for_how_long_brokers_hold_fetches_back_is_added_up(monkeypatch: p
     with pytest.raises(EOFError):
         await fetcher._poll(cast("Any", connection), cast("Any", SimpleNamespace(reset=lambda: None)))
     assert throttle.told_ms == 1_000
+
+
+async def test_a_throttle_that_is_lifted_is_not_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was owed by the former one would hold the mirror up for a minute."""
+    throttle, slept = Throttle(1_000, 0.0), list[float]()
+    throttle.spend(60_000)
+    fetcher = Fetcher(cast("Any", CLUSTER), 1, throttle, lambda: None, lambda: sum(slept))
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            throttle.change(0, sum(slept))
+
+    monkeypatch.setattr("gateway.mirror.engine.fetcher.asyncio.sleep", sleep)
+    await fetcher._rest()
+    assert slept == [0.5] * 3
