@@ -71,7 +71,8 @@ class Leadership:
         """Take the control plane down, if it is there; the state topic is given up."""
         if self.term is not None:
             self.term = None
-            _log.warning("leading no more", gateway=self._me.name)
+            log = _log.info if self._store.leading else _log.warning  # it gives the state up, or another one has it
+            log("this gateway leads the fleet no more", gateway=self._me.name)
             await self._hooks.follow()
         self._registry = None
         if self._store.leading:

@@ -88,6 +88,7 @@ class Records:
                 topic=topic,
                 old=old.state.value,
                 new=new.state.value,
+                direction=new.failback.direction.value,
                 reason=new.error_message,
             )
             return new

@@ -78,13 +78,22 @@ AUDIT = "lockgate.audit"
 def configure_audit(path: str = "") -> None:
     """Where the audit trail goes: to a file of its own, or to stdout; it is never mixed with the log, on stderr.
 
+    Nor does it go to a terminal, where somebody types: its lines are for machines, and long.
+
     Args:
         path: of the file, which is made readable by its owner alone, added to, and opened anew when it was moved away.
 
     Raises:
         OSError: the file cannot be written.
     """
-    handler: logging.Handler = _AuditFile(Path(path)) if path else logging.StreamHandler(sys.stdout)
+    handler: logging.Handler
+    if path:
+        handler = _AuditFile(Path(path))
+    elif sys.stdout.isatty():
+        handler = logging.NullHandler()
+        structlog.get_logger("lockgate").info("the audit trail is not written to a terminal", option="api.audit_file")
+    else:
+        handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger(AUDIT)
     logger.handlers[:] = [handler]

@@ -439,9 +439,8 @@ class Mirrors:
             for topic in topics:
                 self._promote_errors[link, topic] = str(exc) or type(exc).__name__
             expected = isinstance(exc, ControlError | WrongState)
-            _log.warning(
-                "promote ended without a cutover", link=link, topics=topics, error=str(exc), exc_info=not expected
-            )
+            log = _log.info if expected else _log.exception
+            log("the promote was refused or given up: nothing was cut over", link=link, topics=topics, reason=str(exc))
             raise
         finally:
             self._promoting.difference_update((link, topic) for topic in topics)

@@ -49,11 +49,14 @@ class Renewed(Generic[_T]):
         return self._made
 
     def _renew(self) -> None:
+        before = self._made
         try:
             self._made = self._make()
         except (ValueError, OSError) as exc:
             _log.error("%s: the new files are of no use, the old ones stay in force: %s", self._what, exc)
         else:
+            if self._made == before:  # such as a file that was made here a moment ago
+                return
             _log.info("%s: the new files are in force", self._what)
 
     def _stamps(self) -> tuple[tuple[int, int, int] | None, ...]:

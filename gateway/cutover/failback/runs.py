@@ -6,6 +6,7 @@ import structlog
 
 from gateway.cutover.failback.run import FailbackRun, FailbackTools
 from gateway.state.mirror_states import UNDER_WAY
+from gateway.state.records import MirrorRecord, MirrorState
 from gateway.transport.background import Background
 
 _log = structlog.get_logger("lockgate.failback")
@@ -50,4 +51,14 @@ class FailbackRuns:
             del self._running[key]
         mirror = self._store.mirrors.get(key)
         if mirror is not None:
-            _log.info("failback ended", link=key[0], topic=key[1], state=mirror.state, reason=mirror.error_message)
+            log = _log.warning if mirror.state is MirrorState.FAILED else _log.info
+            log(told_of(mirror), link=key[0], topic=key[1], state=mirror.state.value, reason=mirror.error_message)
+
+
+def told_of(mirror: MirrorRecord) -> str:
+    """What has become of a mirror back's beginning."""
+    if mirror.state is MirrorState.FAILED:
+        return "the mirror back to the source has FAILED"
+    if mirror.is_reverse and mirror.state is MirrorState.ACTIVE:
+        return "the mirror back to the source is running"
+    return "the mirror back to the source has not begun"

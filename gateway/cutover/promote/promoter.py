@@ -279,7 +279,8 @@ class TopicPromoter:
                 rehearsed = reason == _REHEARSAL_INTERRUPTED
                 await self._run(link, names, MirrorOperation.PROMOTE, reason, rehearsed=rehearsed, groups=groups)
         except ControlError as exc:  # the record says it too
-            _log.warning("resumed promote ended without a cutover", link=link, topics=names, error=str(exc))
+            told = "a promote that was gone on with was given up: nothing was cut over"
+            _log.warning(told, link=link, topics=names, reason=str(exc))
 
     async def _run(
         self,

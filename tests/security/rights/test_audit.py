@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -185,6 +186,9 @@ def test_the_trail_has_a_file_of_its_own(tmp_path: Path) -> None:
             handler.close()
         configure_audit()
         assert [getattr(handler, "stream", None) for handler in logger.handlers] == [sys.stdout]
+        with patch.object(sys, "stdout", Mock(isatty=lambda: True)):
+            configure_audit()
+        assert [type(handler) for handler in logger.handlers] == [logging.NullHandler], "somebody types there"
         with pytest.raises(OSError, match="No such file"):
             configure_audit(str(tmp_path / "none" / "audit.log"))
     finally:

@@ -61,3 +61,17 @@ def test_files_are_looked_at_once_a_second(tmp_path: Path) -> None:
 def test_files_of_no_use_at_first_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Renewed("the number", lambda: made(tmp_path / "none"), [tmp_path / "none"])
+
+
+def test_a_file_that_it_has_made_itself_is_no_new_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "number"
+
+    def make() -> int:
+        if not path.exists():
+            path.write_text("1", encoding="ascii")
+        return made(path)
+
+    number = Renewed("the number", make, [path], Clock())
+    with caplog.at_level("INFO"):
+        assert [number.get() for _ in range(3)] == [1, 1, 1]
+    assert not caplog.records
