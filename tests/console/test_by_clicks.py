@@ -81,14 +81,14 @@ async def confirmed(page: Page, button: str, name: str = "") -> None:
     dialog = page.get_by_role("dialog")
     if name:
         await dialog.get_by_label(f"Type {name} to go on").fill(name)
-    go_on = dialog.get_by_role("button", name=button, exact=True)
+    go_on = dialog.get_by_role("button", name=button.removesuffix("…"), exact=True)
     await expect(go_on).to_be_enabled(timeout=PATIENCE_MS)
     await go_on.click()
 
 
 async def entered(page: Page) -> None:
     await page.get_by_label("Token").fill(read_token(default_path(os.environ)))
-    await page.get_by_role("button", name="Open the console").click()
+    await page.get_by_role("button", name="Sign in").click()
 
 
 async def created(page: Page, link: str, bootstrap: str, pictures: Pictures, more: str = "") -> None:

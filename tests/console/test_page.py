@@ -45,7 +45,7 @@ async def test_every_view_is_whole_and_without_violations(
     await expect(seen.page.get_by_label("Token")).to_be_visible()
     assert await seen.violations() == []
     await seen.page.get_by_label("Token").fill(api.token)
-    await seen.page.get_by_role("button", name="Open the console").click()
+    await seen.page.get_by_role("button", name="Sign in").click()
     for view, heading in VIEWS:
         await go(seen, view, heading)
         assert await seen.violations() == [], view
@@ -145,7 +145,7 @@ async def test_a_promote_says_what_it_will_do_and_asks_for_the_name(api: Secured
     await expect(dialog.get_by_text("To be copied first")).to_be_visible()
     await expect(dialog.get_by_text("7 records")).to_be_visible()
     await expect(dialog.locator(".cli code")).to_have_text("lockgate mirror promote orders --link l")
-    go_on = dialog.get_by_role("button", name="Promote…")
+    go_on = dialog.get_by_role("button", name="Promote")
     await expect(go_on).to_be_disabled()
     await dialog.get_by_label("Type orders to go on").fill("order")
     await expect(go_on).to_be_disabled()
@@ -174,7 +174,7 @@ async def test_groups_that_move_together_are_promoted_with_their_topic(api: Secu
     await expect(along).to_be_disabled()
     await force.uncheck()
     await dialog.get_by_label("Type orders to go on").fill("orders")
-    await dialog.get_by_role("button", name="Promote…").click()
+    await dialog.get_by_role("button", name="Promote").click()
     await expect(dialog).to_have_count(0)
     assert api.plane.promoters.along == [(("orders",), ("billing",))]
 
@@ -217,7 +217,7 @@ async def test_an_undo_says_until_when_and_what_is_at_risk(api: SecuredApi, brow
     await expect(dialog.locator(".cli code")).to_have_text("lockgate mirror undo orders --link l --groups reports")
     await Pictures(page).take("undo")
     assert await seen.violations() == []
-    go_on = dialog.get_by_role("button", name="Undo…")
+    go_on = dialog.get_by_role("button", name="Undo")
     await expect(go_on).to_be_disabled()
     await dialog.get_by_label("Type orders to go on").fill("orders")
     await go_on.click()
@@ -236,12 +236,12 @@ async def test_late_writes_are_told_and_kept_if_somebody_says_so(api: SecuredApi
     await seen.page.get_by_role("button", name="Undo…").click()
     dialog = seen.page.get_by_role("dialog")
     await expect(dialog.get_by_text("4 in partition 1 from offset 9 on")).to_be_visible()
-    await expect(dialog.get_by_role("button", name="Undo…")).to_be_disabled()
+    await expect(dialog.get_by_role("button", name="Undo")).to_be_disabled()
     await dialog.get_by_label("Keep 4 records that came to the source beside the gateway").check()
     await expect(dialog.get_by_text("Records that came to the source beside the gateway, and stay")).to_be_visible()
     await expect(dialog.locator(".cli code")).to_have_text("lockgate mirror undo orders --link l --keep-late-writes")
     await dialog.get_by_label("Type orders to go on").fill("orders")
-    await dialog.get_by_role("button", name="Undo…").click()
+    await dialog.get_by_role("button", name="Undo").click()
     await expect(dialog).to_have_count(0)
     assert api.plane.promoters.kept_late
 
@@ -256,7 +256,7 @@ async def test_a_mirror_back_is_begun_by_hand(api: SecuredApi, browser: Browser)
     await expect(dialog.get_by_text("so that the way back stays open")).to_be_visible(timeout=20_000)
     await expect(dialog.locator(".cli code")).to_have_text("lockgate mirror reverse orders --link l")
     await dialog.get_by_label("Type orders to go on").fill("orders")
-    await dialog.get_by_role("button", name="Mirror back…").click(timeout=20_000)
+    await dialog.get_by_role("button", name="Mirror back").click(timeout=20_000)
     await expect(dialog).to_have_count(0, timeout=20_000)
     assert api.plane.store.mirrors["l", "orders"].failback.direction is MirrorDirection.REVERSE
 
@@ -269,7 +269,7 @@ async def test_an_undo_that_would_be_refused_says_why(api: SecuredApi, browser: 
     dialog = seen.page.get_by_role("dialog")
     await expect(dialog.get_by_text("lockgate mirror resume")).to_be_visible()
     await dialog.get_by_label("Type orders to go on").fill("orders")
-    await expect(dialog.get_by_role("button", name="Undo…")).to_be_disabled()
+    await expect(dialog.get_by_role("button", name="Undo")).to_be_disabled()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
@@ -303,7 +303,7 @@ async def test_a_migration_is_undone_beside_its_steps(
     await expect(facts.last).to_have_text("0")
     assert await seen.violations() == []
     await dialog.get_by_label("Type m to go on").fill("m")
-    await dialog.get_by_role("button", name="Undo…").click()
+    await dialog.get_by_role("button", name="Undo").click()
     await expect(dialog).to_have_count(0)
     assert api.plane.promoters.asked == [("l", ("orders",), False)]
 
@@ -390,7 +390,7 @@ async def test_what_a_topic_is_called_is_no_markup(api: SecuredApi, browser: Bro
 async def test_a_wrong_token_is_said_and_not_kept(api: SecuredApi, browser: Browser) -> None:
     seen = await opened(browser, f"{api.url}/console", 390)
     await seen.page.get_by_label("Token").fill("not-the-token-of-this-one")
-    await seen.page.get_by_role("button", name="Open the console").click()
+    await seen.page.get_by_role("button", name="Sign in").click()
     await expect(seen.page.get_by_role("alert").filter(has_text="not known here")).to_be_visible()
     assert await seen.page.evaluate("sessionStorage.length") == 0
 

@@ -64,7 +64,7 @@ async def test_the_page_works_without_any_other_site(api: SecuredApi, browser: B
     assert not any(api.token in url for url in seen.asked)
     assert seen.complaints == []
 
-    await page.get_by_role("button", name="Forget the token").click()
+    await page.get_by_role("button", name="Sign out").click()
     assert await page.locator("details").count() == 0
     assert await page.evaluate("sessionStorage.length") == 0
 

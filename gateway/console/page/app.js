@@ -77,7 +77,7 @@ function redraw() {
     text(badge, ` ${alerts}`);
   }
   const lock = store.row("lock");
-  text(byId("target"), lock ? `before ${lock.target_cluster_id}` : "");
+  text(byId("target"), lock ? `Target cluster ${lock.target_cluster_id}` : "");
   if (shown) shown.update();
 }
 

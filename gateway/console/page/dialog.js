@@ -18,7 +18,7 @@ export function confirmAction(action, allowed) {
   const options = (action.options || []).map((each) => ({ ...each, ...(each.type === "names" ? names(each) : option(each)) }));
   for (const each of options) each.node.addEventListener("change", () => consider());
   const cli = cliLine("");
-  const go = h("button", { type: "submit", class: action.danger ? "danger" : "primary", disabled: true }, action.label);
+  const go = h("button", { type: "submit", class: action.danger ? "danger" : "primary", disabled: true }, action.label.replace(/…$/, ""));
   const cancel = h("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
   const form = h("form", { method: "dialog" }, h("h2", { id: title }, action.title), body, ...options.map((each) => each.node), named, cli.node, answer, h("p", { class: "buttons" }, cancel, go));
   const dialog = h("dialog", { "aria-labelledby": title }, form);

@@ -1,4 +1,4 @@
-// The gateways before the target, and how long each may write unheard of.
+// The gateways before the target, and how long each may go on writing without contact.
 
 import { h } from "./dom.js";
 import { count, seconds, time } from "./numbers.js";
@@ -13,12 +13,12 @@ export function fleetView({ store }) {
       { key: "state", label: "State", value: (row) => (row.leads ? `${row.state}, leads` : row.state), mark: (row) => (row.state === "up" ? "" : "bad") },
       { key: "partitions", label: "Mirrors", number: true, value: (row) => `${count(row.mirror_partitions)} partitions`, order: (row) => row.mirror_partitions },
       { key: "lease", label: "Lease", number: true, value: (row) => seconds(row.lease_s), order: (row) => row.lease_s },
-      { key: "left", label: "Waited for yet", number: true, value: (row) => seconds(row.lease_left_s), order: (row) => row.lease_left_s, low: 1 },
+      { key: "left", label: "Lease left", number: true, value: (row) => seconds(row.lease_left_s), order: (row) => row.lease_left_s, low: 1 },
       { key: "workers", label: "Processes", number: true, value: (row) => count(row.workers), order: (row) => row.workers, low: 1 },
       { key: "bootstrap", label: "Clients connect to", wide: "1.6fr", value: (row) => row.bootstrap, low: 1 },
       { key: "since", label: "Since", value: (row) => time(row.since_ms), order: (row) => row.since_ms, low: 1 },
     ],
   });
-  const node = h("section", {}, h("h2", {}, "Fleet"), h("p", { class: "soft" }, "A gateway may write to a source for the time of its lease without being heard of. A write pause waits for the lease of one that is lost."), found.node);
+  const node = h("section", {}, h("h2", {}, "Fleet"), h("p", { class: "soft" }, "A gateway that loses contact may keep writing to the source until its lease ends; promotes wait for it."), found.node);
   return { node, update: () => found.update(store.rows("gateways")) };
 }

@@ -89,7 +89,7 @@ function picture(context, key) {
         ["Gateways", `${gateways.filter((one) => one.state === "up").length} of ${gateways.length} up`],
         ["Writes to source", `${rate(flow.toSource)} /s`], ["Writes to target", `${rate(flow.toTarget)} /s`],
         ["Held by a pause", lock.paused ? `${many(lock.paused, "topic")}, ${rate(flow.held)} /s` : "none"],
-        ["Beside the gateway", link.bypassed ? `${count(link.bypassed)} records/min` : "none"],
+        ["Bypassing the gateway", link.bypassed ? `${count(link.bypassed)} records/min` : "none"],
       ]);
       facts.target.update([
         ["Cluster", lock.target_cluster_id], ["Log ends", ends(link.copy_end)],

@@ -31,7 +31,7 @@ export function migrationFileView(context, migration = "") {
   const form = h("form", { class: "card wizard file", autocomplete: "off" }, h("p", { class: "bar" }, h("label", { for: "file-choose" }, "Choose a file "), chooser), drafts, note,
     h("p", {}, h("label", { for: "file-text" }, "The migration file (YAML)"), area), h("h3", {}, "Checks"), checks, planned, cli.node, h("p", { class: "buttons" }, apply));
   const node = h("section", {}, h("p", {}, h("a", { href: "#/migrations" }, "All migrations")), h("h2", {}, migration ? `File of migration ${migration}` : "Apply a migration file"),
-    h("p", { class: "soft" }, "It says how the world is to be. Nothing is done before you have seen what is missing, and applied it."), form);
+    h("p", { class: "soft" }, "It describes the desired state. Nothing is done before you have seen what is missing, and applied it."), form);
   let called = ""; // the chosen file's name
   let file = null; // as the gateway has read it, when nothing is wrong
   let timer = 0;

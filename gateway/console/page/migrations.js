@@ -36,7 +36,7 @@ export function migrationsView({ store, session }) {
   const problem = h("p", { class: "bad", hidden: true });
   const may = allowed(session, "operator");
   const node = h("section", {}, h("div", { class: "card-head" }, h("h2", {}, "Migrations"), h("a", { class: "button", href: "#/migration-file" }, "Apply a file")),
-    h("p", { class: "soft" }, "A migration file says how the world is to be; the fleet does what is missing.", may.ok ? "" : ` To apply one takes the role operator; '${session.name}' is ${session.role}.`), problem, found.node);
+    h("p", { class: "soft" }, "A migration file describes the desired state; the fleet does what is missing.", may.ok ? "" : ` To apply one takes the role operator; '${session.name}' is ${session.role}.`), problem, found.node);
 
   async function look() {
     asked = Date.now();

@@ -36,6 +36,7 @@ export function rate(value) {
 
 export function seconds(value) {
   if (value === null || value === undefined) return NONE;
+  if (value > 0 && value < 1) return `${Math.max(1, Math.round(value * 1000))} ms`;
   if (value < 10) return `${value.toFixed(1)} s`;
   if (value < 120) return `${Math.round(value)} s`;
   if (value < 7200) return `${Math.round(value / 60)} min`;
@@ -54,3 +55,6 @@ const written = (ms, by) => {
 
 export const time = (ms) => written(ms, clock);
 export const minute = (ms) => written(ms, shortClock);
+
+const withZone = new Intl.DateTimeFormat("en-GB", { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
+export const dated = (ms) => (ms ? withZone.format(new Date(ms)) : NONE);

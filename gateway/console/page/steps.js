@@ -8,7 +8,7 @@ import { undoOfApplication } from "./undo.js";
 
 const STEPS = [
   ["Mirrored", "mirrored", "topics", "topics are level with the source"],
-  ["Producers", "moved", "topics", "topics have had no write beside the gateway for a minute"],
+  ["Producers", "moved", "topics", "topics have had no write that bypasses the gateway for a minute"],
   ["At the gate", "gated", "groups", "groups wait at the gateway or have passed"],
   ["Groups", "groups_moved", "groups", "groups read on the target"],
   ["Topics", "promoted", "topics", "topics are written on the target"],

@@ -34,7 +34,7 @@ export function topicsView({ store }) {
       { key: "lag", label: "Behind", number: true, value: (row) => (row.written_on === "target" && row.direction === "FORWARD" ? "–" : count(row.lag)), order: (row) => row.lag },
       { key: "lag_ms", label: "by time", number: true, value: (row) => (row.lag ? milliseconds(row.lag_ms) : "–"), order: (row) => row.lag_ms, low: 1 },
       { key: "rate", label: "Copied /s", number: true, value: (row) => bytes(row.bytes_per_s), order: (row) => row.bytes_per_s, low: 1 },
-      { key: "bypassed", label: "Beside /min", number: true, value: (row) => count(row.bypassed), order: (row) => row.bypassed, low: 1 },
+      { key: "bypassed", label: "Bypassing /min", number: true, value: (row) => count(row.bypassed), order: (row) => row.bypassed, low: 1 },
       { key: "undo", label: "Undo", wide: "2fr", value: (row) => undoOf(row) || "–", order: (row) => (row.undo === "open" ? row.undo_until_ms : 0), low: 1 },
     ],
   });

@@ -148,7 +148,7 @@ function topicsOf({ store, session }, link) {
 
   async function look() {
     try {
-      const found = (await ask("GET", `${path}/candidates`)).data;
+      const found = (await ask("GET", `${path}/candidates`)).data.filter((one) => !one.source_topic_name.startsWith("__"));  // the cluster's own
       if (closed) return;
       text(note, found.length ? `${many(found.length, "topic")} of the source that the link does not mirror.` : "The link mirrors every topic of the source.");
       boxes.clear();

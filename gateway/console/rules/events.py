@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gateway.console.rules.sections import Row
 from gateway.state.gateway_records import GatewayRecord
-from gateway.state.migration_records import MigrationRecord
+from gateway.state.migration_records import JournalEntry, MigrationRecord
 from gateway.state.mirror_states import shown
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord
 
@@ -34,6 +34,26 @@ _GROUP = {
     "PROMOTED": "reads on the target",
     "FAILED": "was not promoted",
 }
+_OF_ALL = {
+    "APPLIED": "{by} applied the file of {migration}",
+    "PAUSED": "{by} paused {migration}",
+    "RESUMED": "{by} resumed {migration}",
+    "ABORTED": "{by} aborted {migration}",
+    "DONE": "{migration} has come to the end of its file",
+    "STOPPED_BY_RULE": "a rule of its file stopped {migration}",
+}
+_STEPS = {
+    "CREATE_MIRROR": ("began to mirror {names}", "mirror {names}"),
+    "DECLARE_GROUP": ("declared group {names}", "declare group {names}"),
+    "PROMOTE_GROUP": ("promoted group {names} to the target", "promote group {names}"),
+    "PROMOTE_TOPICS": ("promoted topics {names} to the target", "promote topics {names}"),
+    "PROMOTE_TOGETHER": (
+        "promoted topics and groups {names} to the target as one",
+        "promote topics and groups {names}",
+    ),
+    "UNDO": ("took {names} back to the source", "take {names} back to the source"),
+}
+"""What was done, and what could not be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,13 +151,28 @@ def of_journal(before: MigrationRecord | None, after: MigrationRecord) -> Iterat
     """What was written down of a migration since."""
     seen = 0 if before is None else before.journal_dropped + len(before.journal)
     for entry in after.journal[max(0, seen - after.journal_dropped) :]:
-        about = ", ".join(entry.names[:3]) + (f" and {len(entry.names) - 3} more" if len(entry.names) > 3 else "")
-        said = entry.what.lower().replace("_", " ")
         paused = "" if entry.pause_ms < 0 else f"writes were paused for {entry.pause_ms} ms"
         yield Event(
             at_ms=entry.at_ms,
             kind="application",
             key=f"{after.name}/{entry.application}",
-            line=" ".join(part for part in (after.name, entry.application, said, about) if part),
-            detail="; ".join(part for part in (entry.detail, paused, entry.by and f"by {entry.by}") if part),
+            line=_sentence(after.name, entry),
+            detail="; ".join(part for part in (entry.detail, paused) if part),
+            bad=entry.what.endswith("_REFUSED") or entry.what == "STOPPED_BY_RULE",
         )
+
+
+def _sentence(migration: str, entry: JournalEntry) -> str:
+    """Who did what with what. Without a person it was the migration itself."""
+    names = ", ".join(entry.names[:3]) + (f" and {len(entry.names) - 3} more" if len(entry.names) > 3 else "")
+    of = f" of application {entry.application}" if entry.application else ""
+    if entry.what in _OF_ALL:
+        return _OF_ALL[entry.what].format(by=entry.by or "somebody", migration=f"migration {migration}")
+    actor = f"{entry.by} (migration {migration})" if entry.by else f"migration {migration}"
+    step = entry.what.removesuffix("_REFUSED")
+    if step not in _STEPS:
+        said = entry.what.lower().replace("_", " ")
+        return f"{actor}: {said}{f' {names}' if names else ''}{of}"
+    done, refused = _STEPS[step]
+    words = done if step == entry.what else f"could not {refused}"
+    return f"{actor} {words.format(names=f'{names}{of}')}"

@@ -22,7 +22,7 @@ async def entered(
 ) -> Watched:
     seen = await opened(browser, f"{api.url}/console", width, scheme)
     await seen.page.get_by_label("Token").fill(token or api.token)
-    await seen.page.get_by_role("button", name="Open the console").click()
+    await seen.page.get_by_role("button", name="Sign in").click()
     await expect(seen.page.get_by_role("link", name="Lock")).to_be_visible()
     return seen
 

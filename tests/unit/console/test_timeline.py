@@ -68,9 +68,16 @@ async def test_a_journal_is_told_entry_by_entry(plane: Plane) -> None:
     await plane.by_hand(record)
     timeline = Timeline(plane.store, lambda: plane.now_ms)
     await plane.by_hand(record.noted(JournalEntry(2, "PROMOTE_TOPICS", "shop", ("a", "b", "c", "d"), pause_ms=31)))
-    assert lines(timeline)[-1] == "m shop promote topics a, b, c and 1 more"
+    assert lines(timeline)[-1] == "migration m promoted topics a, b, c and 1 more of application shop to the target"
     assert list(timeline.rows().values())[-1]["detail"] == "writes were paused for 31 ms"
-    assert lines(timeline).count("m applied") == 1
+    assert lines(timeline).count("ann applied the file of migration m") == 1
+    refused = JournalEntry(3, "PROMOTE_GROUP_REFUSED", "shop", ("g",), detail="no rights")
+    await plane.by_hand(plane.store.migrations["m"].noted(refused, JournalEntry(4, "UNDO", "shop", ("a",), by="bob")))
+    assert lines(timeline)[-2:] == [
+        "migration m could not promote group g of application shop",
+        "bob (migration m) took a of application shop back to the source",
+    ]
+    assert [row["bad"] for row in timeline.rows().values()][-2:] == [True, False]
 
 
 async def test_the_oldest_go_first(plane: Plane) -> None:
