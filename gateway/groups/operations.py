@@ -241,7 +241,8 @@ class Groups:
         if record is None:
             held = "; ".join(f"link '{name}': {reason}" for name, reason in self._reports.held.get(group, {}).items())
             told = f"; its requests wait, since nobody knows whether it is to be one: {held}" if held else ""
-            raise NotFound(f"link '{link}' has no mirror group '{group}'{told}")
+            undeclared = f": start a member at the gateway, or declare it: lockgate group create {group} --link {link}"
+            raise NotFound(f"link '{link}' has no mirror group '{group}'{told or undeclared}")
         return record
 
     def _require_absent(self, group: str) -> None:

@@ -148,7 +148,11 @@ def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
             "0 while the coordinator of the fleet's group does not agree with this gateway: /v3/status says why.",
             float(numbers.agreed),
         ),
-        ("lockgate_write_lease_seconds", "For how long it may write unheard of; 0: not at all.", numbers.lease_left_s),
+        (
+            "lockgate_write_lease_seconds",
+            "Seconds left on this gateway's write lease; 0: it must not write to sources.",
+            numbers.lease_left_s,
+        ),
         ("lockgate_mirrored_partitions", "Partitions that this gateway mirrors.", float(numbers.mirrored)),
     ):
         gauge = GaugeMetricFamily(name, meaning)
@@ -318,7 +322,11 @@ _PARTITION: Table[PartitionStatus] = (
         "Records of the last 60 s that no gateway forwarded: their producers have not moved.",
         lambda p: p.bypassed_last_minute,
     ),
-    ("lockgate_mirror_source_end_offset", "High watermark of the origin.", lambda p: p.source_end),
+    (
+        "lockgate_mirror_source_end_offset",
+        "Log end offset of the cluster that is mirrored from.",
+        lambda p: p.source_end,
+    ),
     ("lockgate_mirror_copy_end_offset", "Log end offset of the copy.", lambda p: p.target_end),
     ("lockgate_mirror_map_segments", "Segments of the offset map, while offsets differ.", lambda p: p.segments or None),
     (
@@ -338,10 +346,14 @@ _TOKENS: Table[TokenNumbers] = (
         "Principals with a delegation token of the link's source; of the target where link is empty.",
         lambda t: t.owners,
     ),
-    ("lockgate_delegation_tokens_made_total", "Delegation tokens made for clients, likewise.", lambda t: t.made),
+    (
+        "lockgate_delegation_tokens_made_total",
+        "Delegation tokens that this cluster has made for clients of `identity: token`, since the gateway's start.",
+        lambda t: t.made,
+    ),
     (
         "lockgate_delegation_tokens_refused_total",
-        "Delegation tokens that the cluster did not make, mostly for want of an ACL, likewise.",
+        "Delegation tokens that this cluster has refused to make, mostly for want of the CreateTokens right.",
         lambda t: t.refused,
     ),
 )

@@ -100,7 +100,7 @@ def _plan(view: MirrorView, limit: int) -> PromotePlan:
     moved = view.clients_not_migrated
     if moved is not None and moved.bypassed_last_minute:
         waits.append(
-            f"{moved.bypassed_last_minute} records of the last minute were written beside the gateway: what such a "
+            f"{moved.bypassed_last_minute} records of the last minute were written directly to the source: what such a "
             "producer writes after the promote stays on the source"
         )
     return PromotePlan(view=view, waits_for=waits, eta_s=eta_s(view.partitions, limit))

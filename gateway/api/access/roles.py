@@ -246,10 +246,10 @@ def refusal(caller: Caller, method: str, path: str) -> tuple[int, str] | None:
     if asked is None:
         others = sorted({row.method for row, pattern in _COMPILED if pattern.match(path)})
         if caller.role is Role.ANYONE:
-            return 401, "who asks? a bearer token is needed"
+            return 401, "not authenticated: a bearer token is required"
         return (405, f"{method} is not served here, {', '.join(others)} is") if others else (404, "Not Found")
     if caller.role >= asked.route.role:
         return None
     if caller.role is Role.ANYONE:
-        return 401, "who asks? a bearer token is needed"
+        return 401, "not authenticated: a bearer token is required"
     return 403, f"{method} {asked.route.path} takes the role {asked.route.role}; '{caller.name}' is {caller.role}"

@@ -68,7 +68,10 @@ def read_private(path: Path, *, group: bool = False) -> str:
         raise TokenError(f"{path} is not text") from None
     open_to = stat.S_IRWXO | (stat.S_IWGRP if group else stat.S_IRWXG)
     if found.st_uid not in (0, os.geteuid()):
-        raise TokenError(f"{path} belongs to another user (uid {found.st_uid}), who knows this secret: remove it")
+        raise TokenError(
+            f"{path} is owned by uid {found.st_uid}, not by you (uid {os.geteuid()}): run as that user, or use the "
+            "API's Unix socket (api.socket)"
+        )
     if found.st_mode & open_to:
         wanted = "chmod o-rwx,g-w" if group else "chmod 600"
         raise TokenError(

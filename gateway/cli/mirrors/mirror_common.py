@@ -80,5 +80,5 @@ def not_mirrored(left: dict[str, int], exact: bool | None) -> str:
     seen = f"{' and '.join(parts)}: on the source, not on the target" if parts else ""
     if exact is not False:
         return seen
-    unseen = "the source did not answer, and may have records that nobody has seen"
-    return f"{seen}; {unseen}" if seen else f"none that was seen; {unseen}"
+    unseen = "the source is unreachable, so there may be"
+    return f"{seen}; {unseen} more" if seen else f"no unmirrored records are known; {unseen} some"

@@ -14,7 +14,7 @@ _WORDS = {
     SetKind.STREAMS: "a Kafka Streams application: it must move as one",
     SetKind.TRANSACTIONAL: "tied by transactions: it must move as one",
     SetKind.CONNECT: "a Connect cluster: it must move as one",
-    SetKind.PLAIN: "nothing binds it: it may be split",
+    SetKind.PLAIN: "no transactions tie these topics together; they can move separately",
 }
 
 

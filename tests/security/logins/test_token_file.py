@@ -70,7 +70,7 @@ def test_what_another_user_made_is_no_secret(tmp_path: Path, monkeypatch: pytest
         os.chown(path, 4711, 4711)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
-    with pytest.raises(TokenError, match="belongs to another user"):
+    with pytest.raises(TokenError, match="is owned by uid .*, not by you"):
         read_or_make(path)
 
 
@@ -118,7 +118,7 @@ class Sent:
 
         def answer(request: httpx.Request) -> httpx.Response:
             self.tokens.append(request.headers.get("authorization"))
-            body = {"data": []} if self.status == 200 else {"error_code": self.status, "message": "who asks?"}
+            body = {"data": []} if self.status == 200 else {"error_code": self.status, "message": "not authenticated"}
             return httpx.Response(self.status, json=body)
 
         monkeypatch.setattr(httpx, "HTTPTransport", lambda **_: httpx.MockTransport(answer))
@@ -178,7 +178,7 @@ def test_without_a_token_the_command_says_where_it_looked(sent: Sent, tmp_path: 
     refused = run("link", "list", "--url", "http://127.0.0.1:1", code=1)
     path = tmp_path / "state" / "lockgate" / "api.token"
     assert refused.stderr == (
-        f"error: who asks?; there is none in {path}: name its file with --token-file or LOCKGATE_TOKEN_FILE\n"
+        f"error: not authenticated; there is none in {path}: name its file with --token-file or LOCKGATE_TOKEN_FILE\n"
     )
 
 

@@ -241,10 +241,11 @@ def _unlike(snapshot: PromoteSnapshot) -> str:
                 what = f"ends at {top}, although its mirror had come to {at}: it lost records"
             elif top > at and partition in topic.copy.kept:
                 continue
+            elif top > at and snapshot.origin == "target":
+                where = f"{topic.topic}, partition {partition}, on the source after the cutover"
+                return f"{top - at} record(s) were written to {where}: {LATE_WRITES}"
             elif top > at:
                 what = f"ends at {top}, its mirror stood at {at}: something else appended to it"
-                if snapshot.origin == "target":
-                    what += f": {LATE_WRITES}"
             else:
                 continue
             return f"the copy of {topic.topic}, partition {partition}, {what}"

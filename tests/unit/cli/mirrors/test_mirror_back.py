@@ -62,7 +62,7 @@ def test_failover_says_what_is_lost_and_asks(linked, run):
 
     refused = run("mirror", "failover", "orders", "--link", "l", code=1)
     foretold = "7 records of partition 0 and an unknown number in partition 1: its end on the source was never seen"
-    unseen = "the source did not answer, and may have records that nobody has seen"
+    unseen = "the source is unreachable, so there may be more"
     assert f"orders: {foretold}: on the source, not on the target; {unseen}" in refused.stderr
     assert plane.state() is S.ACTIVE  # nobody said yes
 

@@ -115,7 +115,7 @@ async def test_what_the_mirror_appended_behind_them_keeps_the_topic_there(scene:
             written_late(scene, (7, 3), (-2, 1))
 
     scene.ends.on_read = lands
-    with pytest.raises(Conflict, match="something else appended to it: somebody has written to the source beside"):
+    with pytest.raises(Conflict, match="on the source after the cutover: somebody has written to the source beside"):
         await scene.promoter.promote("l", ["orders"], keep_late=True)
     assert (scene.record.state, scene.record.failback.direction) == (MirrorState.ACTIVE, MirrorDirection.REVERSE)
     assert counts
