@@ -90,10 +90,17 @@ class _Made:
         self._taken: dict[str, SchemaRecord] = {}
 
     def bring_up_to(self, records: Mapping[str, SchemaRecord]) -> None:
-        """Entries are added and never taken back, but for those of a record that is gone: then all is made anew."""
-        if any(subject not in records for subject in self._taken):
-            self.ids, self._taken = {}, {}
-        for subject, record in records.items():
-            if record.link_id == self._link_id and self._taken.get(subject) is not record:
-                self._taken[subject] = record
-                _take(self.ids, record)
+        """Entries are added; where one is gone, with its record or as a version that was registered anew, all is made
+        anew: the id that it had may be lower than the one that counts now."""
+        ours = {subject: record for subject, record in records.items() if record.link_id == self._link_id}
+        changed = [subject for subject, record in ours.items() if self._taken.get(subject) is not record]
+        again = {subject: self._taken[subject] for subject in changed if subject in self._taken}
+        if self._taken.keys() - ours.keys() or any(not _ids(one) <= _ids(ours[name]) for name, one in again.items()):
+            self.ids, changed = {}, list(ours)
+        for subject in changed:
+            _take(self.ids, ours[subject])
+        self._taken = ours
+
+
+def _ids(record: SchemaRecord) -> set[tuple[int, int]]:
+    return {(entry.id, entry.target_id) for entry in record.entries}
