@@ -14,7 +14,7 @@ from gateway.proxy.handlers.create_topics import CreateTopicsHandler
 from gateway.proxy.handlers.describe_cluster import DescribeClusterHandler
 from gateway.proxy.handlers.fetch import FetchHandler
 from gateway.proxy.handlers.find_coordinator import FindCoordinatorHandler
-from gateway.proxy.handlers.group_deletes import DeleteGroupsHandler, OffsetDeleteHandler
+from gateway.proxy.handlers.group_deletes import DeleteGroupsHandler, OffsetDeleteHandler, ShareOffsetsHandler
 from gateway.proxy.handlers.heartbeat import HeartbeatHandler
 from gateway.proxy.handlers.join_group import JoinGroupHandler
 from gateway.proxy.handlers.list_offsets import ListOffsetsHandler
@@ -176,8 +176,8 @@ def install(
         ApiKey.SHARE_FETCH: ShareFetchHandler(gates=gates, advertised=advertised),
         ApiKey.SHARE_ACKNOWLEDGE: ShareAcknowledgeHandler(advertised=advertised),
         ApiKey.STREAMS_GROUP_HEARTBEAT: GatedGroupHandler(ApiKey.STREAMS_GROUP_HEARTBEAT, gates=gates),
-        ApiKey.ALTER_SHARE_GROUP_OFFSETS: GatedGroupHandler(ApiKey.ALTER_SHARE_GROUP_OFFSETS, gates=gates),
-        ApiKey.DELETE_SHARE_GROUP_OFFSETS: GatedGroupHandler(ApiKey.DELETE_SHARE_GROUP_OFFSETS, gates=gates),
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS: ShareOffsetsHandler(ApiKey.ALTER_SHARE_GROUP_OFFSETS, gates=gates),
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS: ShareOffsetsHandler(ApiKey.DELETE_SHARE_GROUP_OFFSETS, gates=gates),
     }
     for key in ADVERTISED.keys() | table.keys():
         sessions.handlers[key] = _guarded(ApiKey(key), table.get(ApiKey(key)))

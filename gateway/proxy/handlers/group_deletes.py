@@ -1,4 +1,4 @@
-"""DeleteGroups: v0-2, and OffsetDelete: v0.
+"""DeleteGroups: v0-2; OffsetDelete, AlterShareGroupOffsets and DeleteShareGroupOffsets: v0.
 
 Behaviour: what is deleted of a group whose offsets are still the source's is not the group's: the target has of it
 what offset sync or a promote has committed there. A deletion amid a promote would have it begin by auto.offset.reset.
@@ -8,12 +8,15 @@ the group's record meanwhile: a deletion might overtake the members that join th
 and without a valid lease (`fleet/rules/leases.py`), it is COORDINATOR_LOAD_IN_PROGRESS, after which clients ask again.
 Who may not delete the group is told so, as by the target. Other groups of a DeleteGroups are the target's to delete.
 
+The start offsets of a share group (KIP-932) are held likewise, whether they are deleted or set: who would have them
+changed has seen those of the source, or none.
+
 What has passed is counted as commits are: a demote waits for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gateway.groups.gate.rules.gates import GateStatus, GroupGates
@@ -21,8 +24,9 @@ from gateway.proxy.handlers.gating import forward_counted, pass_or_hold, passes
 from gateway.proxy.handlers.group_rights import Right
 from gateway.proxy.handlers.partly_refused import refuse
 from gateway.proxy.rules.refusals import Refusal, of_those
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import DeleteGroupsResponse, OffsetDeleteResponse
+from protocol.messages import RESPONSES, DeleteGroupsResponse, OffsetDeleteResponse
 
 if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
@@ -87,25 +91,55 @@ class OffsetDeleteHandler:
         return self._gates.enabled
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        group = exchange.request().group_id
-        amid = _Amid(self._gates, [group])
+        def refused(code: int) -> None:
+            refuse(exchange, None, Refusal(OffsetDeleteResponse(error_code=code, throttle_time_ms=0, topics=[])))
 
-        def refused(codes: Mapping[str, int]) -> None:
-            code = _code(self._gates, session, group, codes)
-            answer = OffsetDeleteResponse(error_code=code, throttle_time_ms=0, topics=[])
-            refuse(exchange, None, Refusal(answer))
+        _one_group(self._gates, session, exchange, exchange.request().group_id, Right.DELETE, refused)
 
-        def go_on() -> None:
-            if promoted := amid.promoted():
-                refused(promoted)
-            else:
-                forward_counted(self._gates, session, exchange, [group])
 
-        pass_or_hold(self._gates, session, exchange, [group], HOLD_S, refused, go_on, right=Right.DELETE)
+class ShareOffsetsHandler:
+    """Of AlterShareGroupOffsets and DeleteShareGroupOffsets; see the module's docstring."""
+
+    def __init__(self, key: ApiKey, *, gates: GroupGates) -> None:
+        self._key = key
+        self._gates = gates
+        self._right = Right.READ if key is ApiKey.ALTER_SHARE_GROUP_OFFSETS else Right.DELETE  # as brokers ask for it
+
+    def intercepts(self, session: Session) -> bool:
+        return self._gates.enabled
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        def refused(code: int) -> None:
+            refuse(exchange, None, Refusal(RESPONSES[self._key](error_code=code, error_message=None)))
+
+        _one_group(self._gates, session, exchange, exchange.request().group_id, self._right, refused)
+
+
+def _one_group(
+    gates: GroupGates,
+    session: Session,
+    exchange: Exchange,
+    group: str,
+    right: Right,
+    refuse_with: Callable[[int], None],
+) -> None:
+    """Hold what changes a group's offsets; forward it, counted, unless the group was promoted meanwhile."""
+    amid = _Amid(gates, [group])
+
+    def refused(codes: Mapping[str, int]) -> None:
+        refuse_with(_code(gates, session, group, codes))
+
+    def go_on() -> None:
+        if promoted := amid.promoted():
+            refused(promoted)
+        else:
+            forward_counted(gates, session, exchange, [group])
+
+    pass_or_hold(gates, session, exchange, [group], HOLD_S, refused, go_on, right=right)
 
 
 class _Amid:
-    """Groups that were not open when somebody asked for their end."""
+    """Groups that were not open when somebody asked for their end, or for other offsets."""
 
     def __init__(self, gates: GroupGates, groups: Sequence[str]) -> None:
         self._gates = gates

@@ -1,5 +1,4 @@
-"""Share groups (KIP-932): ShareGroupHeartbeat v1, ShareFetch and ShareAcknowledge v1-2, AlterShareGroupOffsets and
-DeleteShareGroupOffsets v0.
+"""Share groups (KIP-932): ShareGroupHeartbeat v1, ShareFetch and ShareAcknowledge v1-2.
 
 Behaviour: the gate of share groups. A member's heartbeat is held at most 3 s, then answered with
 COORDINATOR_LOAD_IN_PROGRESS, on which every client backs off and asks again: as ConsumerGroupHeartbeat.
@@ -11,7 +10,8 @@ Brokers do not ask the group's coordinator whether who fetches for a share group
 gated by itself: without an open gate it is answered with SHARE_SESSION_NOT_FOUND, and nothing is delivered. What was
 acquired before the gate closed may still be acknowledged: ShareAcknowledge passes, since it delivers nothing.
 
-Offsets of a share group whose gate is not open are altered and deleted by the gateway alone.
+Start offsets of a share group whose gate is not open are altered and deleted by the gateway alone: see
+`group_deletes.py`.
 
 The answers of ShareFetch and ShareAcknowledge may name brokers (when a leader has moved): those become the gateway's
 listeners. They hardly ever do, and such an answer passes as it is.
@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.groups.gate.rules.gates import JOINS, GroupGates
+from gateway.groups.gate.rules.gates import GroupGates
 from gateway.proxy.handlers.consumer_group_heartbeat import HOLD_S
 from gateway.proxy.handlers.gating import has_to_leave, leaves, pass_or_hold
 from gateway.proxy.session.addresses import Advertised, as_seen_by
@@ -50,7 +50,7 @@ _NO_SESSION: Final = int(ErrorCode.SHARE_SESSION_NOT_FOUND)
 class GatedGroupHandler:
     """An API of one group, whose id comes first: held while the group's gate is not open, and refused with one code.
 
-    Of ShareGroupHeartbeat, StreamsGroupHeartbeat, AlterShareGroupOffsets and DeleteShareGroupOffsets.
+    Of ShareGroupHeartbeat and StreamsGroupHeartbeat.
     """
 
     def __init__(self, key: ApiKey, *, gates: GroupGates) -> None:
@@ -65,7 +65,7 @@ class GatedGroupHandler:
         if self._key is ApiKey.STREAMS_GROUP_HEARTBEAT and has_to_leave(self._gates, session, exchange, group):
             _answer(exchange, self._key, int(ErrorCode.UNKNOWN_MEMBER_ID))
             return
-        if self._key in JOINS and leaves(self._gates, session, exchange, group):
+        if leaves(self._gates, session, exchange, group):
             exchange.forward()
             return
         hold(self._gates, session, exchange, self._key, _WAIT, exchange.forward)

@@ -14,6 +14,7 @@ from protocol.codec import decode_response, encode_request, encode_response
 from protocol.errors import ErrorCode
 from protocol.header import response_body_offset
 from protocol.messages import (
+    RESPONSES,
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
     ShareAcknowledgeRequest,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tests.support.proxy.conversation import Conversation
 
 LOADING, NO_SESSION = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), int(ErrorCode.SHARE_SESSION_NOT_FOUND)
+NON_EMPTY = int(ErrorCode.NON_EMPTY_GROUP)
 FETCH, ACKNOWLEDGE = ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE
 
 
@@ -67,6 +69,12 @@ def request(key: ApiKey) -> Any:
     return made[key]()
 
 
+def of_group(key: ApiKey, group: str) -> Any:
+    made = request(key)
+    made.group_id = group
+    return made
+
+
 def send(talk: Conversation, key: ApiKey, version: int) -> None:
     talk.says(encode_request(request(key), version, 7, "me"))
 
@@ -80,11 +88,12 @@ def answer(talk: Conversation, key: ApiKey, version: int) -> Any:
 GATED = [
     (ApiKey.SHARE_GROUP_HEARTBEAT, LOADING),
     (ApiKey.STREAMS_GROUP_HEARTBEAT, LOADING),
-    (ApiKey.ALTER_SHARE_GROUP_OFFSETS, LOADING),
-    (ApiKey.DELETE_SHARE_GROUP_OFFSETS, LOADING),
+    (ApiKey.ALTER_SHARE_GROUP_OFFSETS, NON_EMPTY),
+    (ApiKey.DELETE_SHARE_GROUP_OFFSETS, NON_EMPTY),
     (FETCH, NO_SESSION),
 ]
 CASES = [(key, version, code) for key, code in GATED for version in versions(key)]
+SETS_OFFSETS = [ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS]
 
 
 @pytest.mark.parametrize(("key", "version", "code"), CASES)
@@ -118,7 +127,48 @@ async def test_a_streams_member_that_had_joined_is_told_to_give_up(gated: Conver
     assert not gated.broker.frames()
 
 
-@pytest.mark.parametrize(("key", "version", "code"), CASES)
+@pytest.mark.parametrize("key", SETS_OFFSETS)
+async def test_start_offsets_are_not_set_behind_the_promote_amid_which_it_was_asked(
+    gated: Conversation, key: ApiKey
+) -> None:
+    """Without those that were carried over the group would begin by share.auto.offset.reset, which is latest."""
+    send(gated, key, 0)
+    assert not gated.broker.frames()
+    gate(gated.gates, "g", is_open=True)
+    assert answer(gated, key, 0).error_code == NON_EMPTY
+    assert not gated.broker.frames()
+
+
+@pytest.mark.parametrize("key", SETS_OFFSETS)
+async def test_what_sets_start_offsets_is_under_way_until_it_is_answered(gated: Conversation, key: ApiKey) -> None:
+    """A demote waits for it: what it reads before would be carried to the source without it."""
+    gate(gated.gates, "g", is_open=True)
+    send(gated, key, 0)
+    assert len(gated.broker.frames()) == 1
+    assert gated.gates.has_commits("g")
+    told: Any = RESPONSES[key](error_code=0, error_message=None)
+    gated.session.upstream_data(encode_response(told, key, 0, 7))
+    assert answer(gated, key, 0).error_code == 0
+    assert not gated.gates.has_commits("g")
+
+
+@pytest.mark.parametrize("key", SETS_OFFSETS)
+async def test_a_group_that_nobody_knows_yet_is_asked_for_again(gated: Conversation, key: ApiKey) -> None:
+    gated.says(encode_request(of_group(key, "new"), 0, 7, "me"))
+    gated.loop.fire()
+    assert answer(gated, key, 0).error_code == LOADING
+    assert not gated.broker.frames()
+
+
+@pytest.mark.parametrize("key", SETS_OFFSETS)
+async def test_it_goes_on_for_a_group_that_has_nothing_to_do_with_a_mirror(gated: Conversation, key: ApiKey) -> None:
+    gated.says(encode_request(of_group(key, "new"), 0, 7, "me"))
+    assert not gated.broker.frames()
+    assert gated.gates.let_in("new", 1 << 40)
+    assert len(gated.broker.frames()) == 1
+
+
+@pytest.mark.parametrize(("key", "version", "code"), [one for one in CASES if one[0] not in SETS_OFFSETS])
 async def test_it_goes_on_when_the_gate_opens(gated: Conversation, key: ApiKey, version: int, code: int) -> None:
     send(gated, key, version)
     assert not gated.broker.frames()
