@@ -8,6 +8,7 @@ from gateway.errors import ControlError
 from gateway.groups.gate.rules.gates import GateStatus, members_of
 from gateway.groups.offsets import GroupTools
 from gateway.groups.progress import GroupProgress
+from gateway.groups.rules.kind import kind_of
 from gateway.groups.rules.promote import GroupSnapshot, same_on_source, somebody_came
 from gateway.groups.rules.source_gone import SourceSeen
 from gateway.kafka.groups import DEAD
@@ -51,6 +52,7 @@ class GroupGatherer:
         asked_at = self._clock()
         try:
             view = await self._offsets.source_view(record, _ASK_S)
+            progress.kind = None if view.state == DEAD else kind_of(view.type)
             progress.never_joined = view.state != DEAD and not view.protocol_type
             if not view.members:
                 await self._watch_offsets(record, progress)

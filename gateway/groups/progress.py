@@ -11,7 +11,7 @@ from gateway.groups.rules.silences import NO_SILENCES, Silences
 from gateway.kafka.groups import MemberView
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules.translation import Maps
-from gateway.state.records import CarriedOffset, SourceOffset
+from gateway.state.records import CarriedOffset, GroupKind, SourceOffset
 
 
 @dataclass(slots=True)
@@ -28,7 +28,8 @@ class GroupProgress:
     last looked at without members, asked for at `seen_asked_at` and told at `seen_at`; the same since `silent_since`,
     and for `silences` before each change. `never_joined`: the source knows the group by its commits alone,
     `watched_since` when it was first seen so. `unanswered`: the last look at the group came
-    to nothing; whether its source is gone is the link's health to say.
+    to nothing; whether its source is gone is the link's health to say. `kind`: as the source told last; None while it
+    has no such group.
     """
 
     members: int | None = None
@@ -47,6 +48,7 @@ class GroupProgress:
     empty_since: float | None = None
     source_error: str = "not asked yet"
     unanswered: bool = False
+    kind: GroupKind | None = None
     offsets: tuple[SourceOffset, ...] | None = None
     offsets_at: float = 0.0
     ranges: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)

@@ -38,7 +38,7 @@ from gateway.mirror.offset_map.rules.offset_map import TranslationRule
 from gateway.mirror.offset_map.rules.translation import is_final
 from gateway.operations.partners import GroupPlan
 from gateway.state.promote_sets import moved_with
-from gateway.state.records import CarriedOffset, GroupRecord, GroupState
+from gateway.state.records import CarriedOffset, GroupKind, GroupRecord, GroupState
 from gateway.state.store import StoreError
 
 POLL_S = 0.2
@@ -127,9 +127,7 @@ class GroupPromotions:
             while True:
                 if await self._left_to_topics(self._record(link, group), progress, requested=requested):
                     return
-                await self._gather.look(self._record(link, group), progress, force=force)
-                record = await self._arrived(self._record(link, group), progress)
-                record = await self._remembered(record, progress)
+                record = await self._looked_at(link, group, progress, force=force)
                 snapshot = self._gather.snapshot(record, progress, requested=requested, force=force)
                 step = next_step(snapshot, self._limits)
                 check_invariants(snapshot, step)
@@ -179,6 +177,30 @@ class GroupPromotions:
         if record is None:
             raise Conflict(f"mirror group '{group}' was deleted meanwhile")
         return record
+
+    async def _looked_at(self, link: str, group: str, progress: GroupProgress, *, force: bool) -> GroupRecord:
+        """The group's record, with what the source has told of it by now."""
+        await self._gather.look(self._record(link, group), progress, force=force)
+        if await self._is_of_another_kind(self._record(link, group), progress):
+            await self._gather.look(self._record(link, group), progress, force=force)
+        record = await self._arrived(self._record(link, group), progress)
+        return await self._remembered(record, progress)
+
+    async def _is_of_another_kind(self, record: GroupRecord, progress: GroupProgress) -> bool:
+        """True for a share group that was recorded as another one, or the other way round: the record says so by now.
+
+        It was deleted on the source and begun anew. What was read of its offsets was asked of the wrong kind.
+        """
+        told = progress.kind
+        if record.state is not GroupState.ACTIVE or told is None or told is record.kind:
+            return False
+        if GroupKind.SHARE not in (told, record.kind):
+            return False
+        await self._store.replace(record, replace(record, kind=told))
+        progress.forget_offsets()
+        progress.seen = None
+        _log.info("group is of another kind", link=record.link, group=record.group, old=record.kind, new=told)
+        return True
 
     async def _arrived(self, record: GroupRecord, progress: GroupProgress) -> GroupRecord:
         """A demoted group that is back on the source, as a member or not, may be promoted by itself again."""

@@ -16,7 +16,7 @@ from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.sources import LinkHealth
 from gateway.state.promote_sets import moved_with
-from gateway.state.records import GroupRecord, GroupState, SourceOffset
+from gateway.state.records import GroupKind, GroupRecord, GroupState, SourceOffset
 from protocol.apis import ApiKey
 from tests.support.control.control_plane import Plane
 
@@ -44,12 +44,15 @@ class FakeOffsets(GroupOffsets):
         self.removed = 0
         self.refuse = False
         self.instance_id: str | None = None
+        self.type = "classic"
+        self.kinds_read: list[GroupKind] = []
         self.protocol_type = "consumer"  # '': nobody has ever joined
         self.on_ask: Callable[[], None] = lambda: None
 
     async def on_source(self, record: GroupRecord) -> tuple[tuple[SourceOffset, ...], list[str]]:
         if self.down:
             raise SourceUnreachable("connection refused")
+        self.kinds_read.append(record.kind)
         found = ((t, p, offset, metadata) for (t, p), (offset, metadata) in self.source_holds.items())
         return tuple(SourceOffset(*each) for each in found), self.left
 
@@ -95,7 +98,7 @@ class FakeOffsets(GroupOffsets):
             MemberView(member_id=f"m{index}", client_id="old", host="10.0.0.1", instance_id=self.instance_id)
             for index in range(self.members)
         )
-        return GroupView(group="g", state="Stable", type="classic", protocol_type=self.protocol_type, members=members)
+        return GroupView(group="g", state="Stable", type=self.type, protocol_type=self.protocol_type, members=members)
 
     async def source_members(self, record: GroupRecord) -> str:
         self.on_ask()

@@ -18,6 +18,7 @@ from gateway.groups.offsets import Offsets
 from gateway.groups.rules.promote import BEYOND_S
 from gateway.groups.rules.silences import QUIET_MOST_S
 from gateway.kafka.commits import Committed
+from gateway.kafka.groups import SHARE
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.fleet_wide import OnlyHere
 from gateway.state.log import Change
@@ -43,10 +44,31 @@ async def test_promote_carries_the_offsets_and_opens(scene: GroupScene) -> None:
 
 
 async def test_of_a_share_group_it_says_what_is_delivered_again(scene: GroupScene) -> None:
+    scene.offsets.type = SHARE
     await scene.plane.by_hand(replace(scene.record, kind=GroupKind.SHARE))
     record = await scene.promoter.promote("l", "g")
     assert record.offsets == (CarriedOffset("orders", 0, 40, 40, "m"),)
     assert "2 records behind them were done with and are delivered again (orders-0: 2)" in record.note
+
+
+@pytest.mark.parametrize(
+    ("recorded", "told", "kind"),
+    [
+        (GroupKind.CONSUMER, SHARE, GroupKind.SHARE),
+        (GroupKind.SHARE, "classic", GroupKind.CONSUMER),
+        (GroupKind.STREAMS, "classic", GroupKind.STREAMS),  # one that nobody is in: its offsets are as a consumer's
+    ],
+)
+async def test_a_group_is_carried_as_what_it_is_on_the_source_now(
+    scene: GroupScene, recorded: GroupKind, told: str, kind: GroupKind
+) -> None:
+    """Deleted there and begun as the other kind: asked by the old one it has no offset, and none would be carried."""
+    scene.offsets.type = told
+    await scene.plane.by_hand(replace(scene.record, kind=recorded))
+    record = await scene.promoter.promote("l", "g")
+    assert (record.kind, record.state) == (kind, GroupState.PROMOTED)
+    marked = scene.offsets.kinds_read.index(kind)
+    assert set(scene.offsets.kinds_read[marked:]) == {kind}
 
 
 async def test_by_itself_after_the_quiet_period(scene: GroupScene) -> None:
