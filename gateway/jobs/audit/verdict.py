@@ -76,7 +76,8 @@ class Finding:
         through = " through the id map" if self.asked.through_ids else ""
         if self.verdict is AuditVerdict.DIFFERENT:
             found = f"{self._first}; {self.sums.different:,} in all" + (f"; {self.remedy}" if self.remedy else "")
-            return f"DIFFERENT{through} at offset {self.identical_up_to}: {found}"
+            causes = "".join(f"; and {problem}" for problem in self.asked.problems)
+            return f"DIFFERENT{through} at offset {self.identical_up_to}: {found}{causes}"
         if self.verdict is AuditVerdict.INCOMPLETE:
             equal = f"{self.sums.compared:,} records are equal{through}, none differs"
             return f"INCOMPLETE: {'; '.join(self.reasons)}; {equal}"

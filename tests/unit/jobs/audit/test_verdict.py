@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.jobs.audit.retention import Policy, why_not
@@ -45,6 +47,13 @@ def test_sentences() -> None:
         "INCOMPLETE: 6 record(s) are not mirrored yet; 14 records are equal, none differs"
     )
     assert of(Log(), source).sentence == "DIFFERENT at offset 0: beyond_end; 20 in all"
+
+
+def test_a_difference_is_told_with_what_may_be_its_cause() -> None:
+    found = of(Log(), plain_log(20))
+    anew = "the topic on the target was created anew while it was compared"
+    finding = replace(found, asked=replace(found.asked, problems=(anew,)))
+    assert finding.sentence == f"DIFFERENT at offset 0: beyond_end; 20 in all; and {anew}"
 
 
 def test_a_sample_is_never_simply_identical() -> None:
