@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from gateway.kafka.cluster import CONTROL_LANE, Cluster
-from gateway.kafka.connection.errors import ClusterUnavailable, NetError, PartitionErrors
+from gateway.kafka.connection.errors import ClusterUnavailable, LeadersUnreachable, NetError, PartitionErrors
 from gateway.kafka.connection.pool import Lane
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.transport.backoff import Backoff
@@ -59,7 +59,8 @@ class ByLeader:
 
         Raises:
             PartitionErrors: some failed, with the results of the others.
-            ClusterUnavailable: the brokers of some could not be reached within the deadline.
+            LeadersUnreachable: the brokers of some could not be reached within the deadline; as above.
+            ClusterUnavailable: none could.
         """
         cluster, loop = self._cluster, asyncio.get_running_loop()
         total_s = cluster.config.api_timeout_s if timeout_s is None else timeout_s
@@ -149,7 +150,8 @@ class ByLeader:
 
     def _give_up(self) -> None:
         if all(code == ErrorCode.NETWORK_EXCEPTION for code in self._pending.values()) and not self._errors:
-            raise ClusterUnavailable(f"{self._what}: {self._reason}")
+            why = f"{self._what}: {self._reason}"
+            raise LeadersUnreachable(why, self._pending, self._results) if self._results else ClusterUnavailable(why)
         self._errors.update(self._pending)
 
 

@@ -78,3 +78,16 @@ class PartitionErrors(NetError):
         super().__init__(f"{what} failed for {worst}{more}")
         self.errors = dict(errors)
         self.partial = dict(partial)
+
+
+class LeadersUnreachable(PartitionErrors, ClusterUnavailable):
+    """The leaders of some partitions did not answer before the deadline; those of others did, see `partial`.
+
+    To who needs all of them the cluster is unavailable; who can do with some takes it as PartitionErrors.
+    """
+
+    def __init__(
+        self, message: str, errors: Mapping[TopicPartition, int], partial: Mapping[TopicPartition, Any]
+    ) -> None:
+        super().__init__(message, errors, partial)
+        self.args = (message,)

@@ -227,6 +227,28 @@ async def test_a_leader_that_does_not_answer_is_the_clusters_fault(
     assert loop.time() - began < 3
 
 
+async def test_what_other_leaders_answered_is_not_lost_with_the_one_that_does_not(
+    leaders: Leaders, client: OpenCluster
+) -> None:
+    """Callers that do with some answers get them; to the others the cluster is unavailable, as it was."""
+    cluster = await client(leaders.fake.bootstrap)
+    leaders.fake.brokers[1].handlers[ApiKey.LIST_OFFSETS] = lambda _: HANG_UP
+    with pytest.raises(PartitionErrors, match="^ListOffsets: 127.0.0.1:") as caught:
+        await list_offsets(cluster, WANTED, timeout_s=0.4)
+    assert isinstance(caught.value, ClusterUnavailable)
+    assert caught.value.errors == {("a", 0): int(ErrorCode.NETWORK_EXCEPTION)}
+    assert set(caught.value.partial) == {("a", 1), ("b", 0)}
+
+
+async def test_without_any_answer_it_is_the_cluster_alone(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    for broker in leaders.fake.brokers.values():
+        broker.handlers[ApiKey.LIST_OFFSETS] = lambda _: HANG_UP
+    with pytest.raises(ClusterUnavailable) as caught:
+        await list_offsets(cluster, WANTED, timeout_s=0.4)
+    assert not isinstance(caught.value, PartitionErrors)
+
+
 async def test_a_broker_without_the_api(leaders: Leaders, client: OpenCluster) -> None:
     leaders.fake.brokers[2].versions[ApiKey.LIST_OFFSETS] = (0, 0)
     cluster = await client(leaders.fake.bootstrap)

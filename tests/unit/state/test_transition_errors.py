@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import Conflict, SourceUnreachable
-from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, PartitionErrors
+from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, LeadersUnreachable, PartitionErrors
 from gateway.state.codec import decode, encode, key_of
 from gateway.state.mirror_transitions import MirrorOperation
 from gateway.state.transition_errors import KEPT, MESSAGE_AT_MOST, TransitionErrorCode, code_of, with_error
@@ -29,6 +29,7 @@ def caused(by: Exception) -> Exception:
         (caused(AuthenticationFailed("bad password")), C.AUTHENTICATION_ERROR),
         (caused(BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "x")), C.AUTHORIZATION_ERROR),
         (PartitionErrors("x", {("t", 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED}, {}), C.AUTHORIZATION_ERROR),
+        (LeadersUnreachable("x", {("t", 0): ErrorCode.NETWORK_EXCEPTION}, {}), C.CLUSTER_UNAVAILABLE_ERROR),
         (BrokerError(ErrorCode.POLICY_VIOLATION, "x"), C.POLICY_VIOLATION_ERROR),
         (BrokerError(9999, "x"), C.INTERNAL_ERROR),
         (SourceUnreachable("x"), C.CLUSTER_UNAVAILABLE_ERROR),
