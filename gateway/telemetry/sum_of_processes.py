@@ -34,14 +34,32 @@ def summed(texts: Sequence[str]) -> str:
     families: dict[str, list[str]] = {}
     for text in texts:
         for block in _blocks(text):
-            name = block[len(_HELP) : block.index(" ", len(_HELP))]
-            families.setdefault(name, []).append(block)
+            families.setdefault(_name(block), []).append(block)
     return "".join(blocks[0] if len(blocks) == 1 else _sum(name, blocks) for name, blocks in families.items())
 
 
 def counted(text: str) -> str:
     """Those families that only grow, counters and histograms: what counts of a process that is not heard now."""
     return "".join(block for block in _blocks(text) if any(kind in block for kind in _COUNTED))
+
+
+def of_known(text: str, others: Sequence[str]) -> str:
+    """The samples that one of the others has as well, whatever its number."""
+    families = {_name(block): block.splitlines() for block in _blocks(text)}
+    known: set[str] = set()
+    for block in (each for other in others if families for each in _blocks(other)):
+        if _name(block) in families:
+            known |= {line.rpartition(" ")[0] for line in block.splitlines()}
+    kept = ""
+    for lines in families.values():
+        samples = [one for one in lines if not one.startswith("#") and one.rpartition(" ")[0] in known]
+        if samples:
+            kept += "".join(f"{one}\n" for one in (*(one for one in lines if one.startswith("#")), *samples))
+    return kept
+
+
+def _name(block: str) -> str:
+    return block[len(_HELP) : block.index(" ", len(_HELP))]
 
 
 def _blocks(text: str) -> Iterable[str]:

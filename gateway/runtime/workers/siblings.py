@@ -2,14 +2,14 @@
 
 They are asked over the channel of the fleet, in which they are members. One that does not answer in time is left out:
 it is busy, or being started again, and connections go to the others meanwhile. `lockgate_workers` says how many have
-answered. What it had counted when it was last heard counts on: a sum that falls is a restart to Prometheus, which takes
-all that was ever counted for new at the next scrape.
+answered. What it had counted when it was last heard counts on, also behind its end: see `telemetry/counted_before.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import secrets
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
@@ -18,8 +18,9 @@ from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules.worker_names import worker_name
 from gateway.kafka.connection.errors import NetError
 from gateway.runtime.workers.share import Worker
+from gateway.telemetry.counted_before import CountedBefore, Told
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.sum_of_processes import counted, summed
+from gateway.telemetry.sum_of_processes import summed
 
 ASK: Final = "worker"
 _ANSWER_S: Final = 1.0
@@ -42,7 +43,9 @@ class Siblings:
         self._peers = peers
         self._metrics = metrics
         self._checks = checks
-        self._counted: dict[str, str] = {}
+        self._process = secrets.token_hex(8)
+        self._before = CountedBefore()
+        self._scrape = asyncio.Lock()  # two at a time could hear a process and its successor in the wrong order
         if self._others:
             peers.handlers[ASK] = self._answer
 
@@ -51,12 +54,17 @@ class Siblings:
         own, content_type = await self._metrics.text()
         if not self._others:
             return own, content_type
-        told = {name: await _inflated(said) for name, said in (await self._ask(_METRICS)).items()}
-        before = [text for name, text in self._counted.items() if name not in told]
-        for name, text in told.items():
-            self._counted[name] = await asyncio.to_thread(counted, text)
+        async with self._scrape:
+            said = await self._ask(_METRICS)
+            told = {name: Told(one["process"], await _inflated(one["text"])) for name, one in said.items()}
+            before = await asyncio.to_thread(self._before.beside, own.decode(), told)
         up = "# HELP lockgate_workers Processes of this gateway that answer.\n# TYPE lockgate_workers gauge\n"
-        texts = [own.decode(), *told.values(), *before, f"{up}lockgate_workers {1.0 + len(told)}\n"]
+        texts = [
+            own.decode(),
+            *(one.text for one in told.values()),
+            *before,
+            f"{up}lockgate_workers {1.0 + len(told)}\n",
+        ]
         return (await asyncio.to_thread(summed, texts)).encode(), content_type
 
     async def checks(self) -> Mapping[str, str]:
@@ -71,7 +79,8 @@ class Siblings:
     async def _answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if body["what"] == _CHECKS:
             return {_CHECKS: dict(self._checks())}
-        return {_METRICS: await _deflated((await self._metrics.text())[0])}
+        text = await _deflated((await self._metrics.text())[0])
+        return {_METRICS: {"process": self._process, "text": text}}
 
     async def _ask(self, what: str) -> dict[str, Any]:
         """What the others answer, by name."""

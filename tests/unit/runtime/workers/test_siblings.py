@@ -87,6 +87,19 @@ async def test_what_one_had_counted_counts_on_while_it_does_not_answer(monkeypat
     assert value(text, "lockgate_write_pause_duration_seconds_count") == 3
 
 
+async def test_what_one_had_counted_counts_on_when_it_was_started_again() -> None:
+    """Its successor begins with nothing: the sum goes on from where it was."""
+    async with running(2) as made:
+        await made[0].siblings.text()
+        again = Metrics()
+        Siblings("gw", Worker(1, 2), made[1].peers, again, dict)
+        texts = [(await made[0].siblings.text())[0]]
+        again.pause_ended("l", "stopped", 0.01, {})
+        texts += [(await made[0].siblings.text())[0] for _ in range(2)]
+    assert [value(text, "lockgate_workers ") for text in texts] == [2, 2, 2]
+    assert [value(text, "lockgate_write_pause_duration_seconds_count") for text in texts] == [2, 3, 3]
+
+
 async def test_a_gateway_of_one_process_asks_nobody() -> None:
     def none() -> Mapping[str, str]:
         return {"lease": "over"}
