@@ -94,13 +94,13 @@ class ControlNumbersReader:
 
     def _mirror(self, mirror: MirrorRecord) -> MirrorNumbers:
         link, topic = mirror.link, mirror.mirror_topic
-        partitions = self._engine.status(mirror)
+        partitions, late = self._engine.status(mirror), self._promoter.records_after_cutover(link, topic)
         return MirrorNumbers(
             link,
             topic,
             self.shown(mirror),
             partitions,
-            sum(self._promoter.records_after_cutover(link, topic).values()),
+            None if late is None else sum(late.values()),
             sum(lost.count for lost in mirror.lost),
             mirror.is_reverse,
             sum(count for count in mirror.cutover.not_mirrored if count > 0),

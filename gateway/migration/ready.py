@@ -209,7 +209,7 @@ class ReadinessCheck:
             lag_before=self._history.lag_before(link, named),
             bypassed_now=now.bypassed,
             bypassed_hour=self._history.bypassed(link, named),
-            after_cutover=sum(view.records_after_cutover.values()),
+            after_cutover=(view.late_records or 0) if self._mirrors.late_writes_known(link, named) else None,
             readers=None
             if readers is None
             else tuple(ReaderSeen(group=one.group, client_id=one.client_id, host=one.host) for one in readers),

@@ -57,9 +57,9 @@ class MigrationReports:
                 at_ms=self._records.now_ms(),
                 readiness=self._readiness.last.get(name, {}),
                 records_after_cutover={
-                    one.source_topic: sum(self._mirrors.view(one).records_after_cutover.values())
+                    one.source_topic: late
                     for one in mirrors
-                    if self._mirrors.late_writes_measured(link, one.mirror_topic)
+                    if (late := self._mirrors.view(one).late_records) is not None
                 },
                 versions={"lockgate": VERSION, "python": platform.python_version()},
                 gateways=_names(self._readiness.gateways),

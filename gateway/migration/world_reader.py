@@ -145,6 +145,6 @@ class WorldReader:
 
 def _late(mirror: MirrorRecord, view: MirrorView) -> int:
     """A mirror back that FAILED since somebody wrote to the source tells of one record at least."""
-    seen = sum(view.records_after_cutover.values())
+    seen = view.late_records or 0  # `late_known` says whether that is all
     diverged = mirror.is_reverse and mirror.error is MirrorError.TARGET_DIVERGED
     return max(seen, 1) if diverged else seen

@@ -60,15 +60,15 @@ class TopicPromoter(Protocol):
     def waiting_for(self, link: str, topic: str) -> str:
         """What a running promote of the topic waits for; '' when none runs or it does not wait."""
 
-    def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
-        """Partition -> records that came to the source after the cutover, as far as the source was last seen."""
+    def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int] | None:
+        """Partition -> records that came to the source after the cutover, as far as the source was last seen.
+
+        None of a topic that is written on the target, and whose source was not looked at since this process leads.
+        """
 
     def late_writes_known(self, link: str, topic: str) -> bool:
         """Whether `records_after_cutover` tells what is there: the source was looked at since this process leads, or
         need not be."""
-
-    def late_writes_measured(self, link: str, topic: str) -> bool:
-        """Whether the source was looked at since this process leads."""
 
     async def require_no_late_writes(self, link: str, topics: Sequence[str], *, keep: bool = False) -> None:
         """Of those that are mirrored back: the logs are asked whether somebody else wrote to the source.

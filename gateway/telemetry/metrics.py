@@ -212,7 +212,7 @@ def _of_job(mirror: MirrorNumbers, *, field: str) -> float | None:
 _MIRROR: Table[MirrorNumbers] = (
     (
         "lockgate_mirror_records_after_cutover",
-        "Records on the source from after the promote.",
+        "Records on the source from after the promote; no sample: not measured yet.",
         lambda m: m.records_after_cutover,
     ),
     ("lockgate_mirror_lost_records", "Records that the source deleted before they were mirrored.", lambda m: m.lost),

@@ -70,7 +70,7 @@ class ProxyNumbers:
 
 @dataclass(frozen=True, slots=True)
 class MirrorNumbers:
-    """One mirror topic; `records_after_cutover`: on the source; `lost`: records deleted there too early.
+    """One mirror topic; `records_after_cutover`: on the source, None: not measured; `lost`: deleted there too early.
 
     `reverse`: it is mirrored back. `not_mirrored`: records that a failover is known to have left behind.
     `state_since_ms`: wall clock. `partition_count`: also while none is measured. `error`: why it FAILED, or NO_ERROR.
@@ -85,7 +85,7 @@ class MirrorNumbers:
     topic: str
     state: MirrorState
     partitions: Sequence[PartitionStatus]
-    records_after_cutover: int = 0
+    records_after_cutover: int | None = 0
     lost: int = 0
     reverse: bool = False
     not_mirrored: int = 0

@@ -48,7 +48,7 @@ class MirrorView:
 
     `promote_error`: why the last promote did not end in STOPPED, '' if it did or none was tried since this
     process started. `waiting_for`: what a running promote waits for, or the mirror. `records_after_cutover`: by
-    partition, what came to the source after the cutover. `catch_up`: the job that copies it now, instead of the engine.
+    partition, what came to the source after the cutover; None: not measured. `catch_up`: the job that copies it now.
     `paused_by_link`: its link is paused, and so it is, whatever its own state. `provenance`: from where its records
     are; None for a mirror whose link is gone. `transition_errors`: those that its record keeps, and what its failback
     meets just now. `set_back`: configs that somebody changed on the copy. `configs_on_target`: what is set on the topic
@@ -64,7 +64,7 @@ class MirrorView:
     paused_by_link: bool = False
     promote_error: str = ""
     waiting_for: str = ""
-    records_after_cutover: Mapping[int, int] = field(default_factory=dict)
+    records_after_cutover: Mapping[int, int] | None = field(default_factory=dict)
     clients_not_migrated: ClientsNotMigrated | None = None
     catch_up: CatchUp | None = None
     transition_errors: Sequence[TransitionError] = ()
@@ -74,6 +74,12 @@ class MirrorView:
     unresolved_schema_ids: Sequence[int] = ()
     warnings: Sequence[str] = ()
     not_durable: str = ""
+
+    @property
+    def late_records(self) -> int | None:
+        """Of all partitions, what came to the source after the cutover; None: not measured."""
+        found = self.records_after_cutover
+        return None if found is None else sum(found.values())
 
     @property
     def state(self) -> MirrorState:
@@ -314,10 +320,6 @@ class Mirrors:
     def late_writes_known(self, link: str, topic: str) -> bool:
         """Whether the topic's `records_after_cutover` were measured since this process leads."""
         return self._promoter.late_writes_known(link, topic)
-
-    def late_writes_measured(self, link: str, topic: str) -> bool:
-        """Whether they were, also where nobody needs to know them any more."""
-        return self._promoter.late_writes_measured(link, topic)
 
     def view(self, mirror: MirrorRecord) -> MirrorView:
         """The mirror as shown; of one whose record does not say where its partitions ended, that."""

@@ -41,9 +41,10 @@ class UndoStandingData(BaseModel):
         description="Until when, the first of them; null: without an end, or none is open."
     )
     records_at_risk: int | None = Field(description="Records that the source does not have yet; null: not known.")
-    late_records: int = Field(
+    late_records: int | None = Field(
         default=0,
-        description="Records that somebody wrote to the source beside the gateway; with any, an undo is refused.",
+        description="Records that somebody wrote to the source beside the gateway; with any, an undo is refused. "
+        "null: not measured since the present leader leads; an undo measures them.",
     )
 
     @classmethod

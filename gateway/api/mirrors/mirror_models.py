@@ -210,9 +210,10 @@ class UndoData(BaseModel):
     records_at_risk: int | None = Field(
         description="Records of the target that the source does not have yet; null: not known, or not mirrored back."
     )
-    late_records: int = Field(
+    late_records: int | None = Field(
         default=0,
-        description="Records that somebody wrote to the source beside the gateway; with any, an undo is refused.",
+        description="Records that somebody wrote to the source beside the gateway; with any, an undo is refused. "
+        "null: not measured since the present leader leads; an undo measures them.",
     )
 
     @classmethod
@@ -226,7 +227,7 @@ class UndoData(BaseModel):
             state="ended" if ended else cutover.undo.value,
             until_time_ms=cutover.undo_until_ms,
             records_at_risk=records_at_risk(view.record, view.partitions),
-            late_records=sum(view.records_after_cutover.values()),
+            late_records=view.late_records,
         )
 
 
@@ -234,8 +235,9 @@ class MirrorData(BaseModel):
     """A mirror topic. `promote_error`: why the last promote did not end in STOPPED. `clients_not_migrated` in describe.
 
     `waiting_for`: what a running promote waits for. `records_after_cutover`: partition -> records that a writer beside
-    the gateway left on the source after the promote; nobody reads them on the target. `mirror_status` is CATCHING_UP
-    while a job copies the topic, see `catch_up`, and PENDING_MIRROR while the topic is being created.
+    the gateway left on the source after the promote; nobody reads them on the target; null: the topic is written on the
+    target, and they were not measured since the present leader leads. `mirror_status` is CATCHING_UP while a job copies
+    the topic, see `catch_up`, and PENDING_MIRROR while the topic is being created.
 
     `mirror_direction`: which way it is mirrored; the lags of a REVERSE mirror are those of the failback destination
     behind the target. `records_lost`: partition -> records that the source deleted before they were mirrored, and that
@@ -258,7 +260,7 @@ class MirrorData(BaseModel):
     readable: bool = Field(description="False while the topic is being padded to the source's offsets.")
     promote_error: str
     waiting_for: str
-    records_after_cutover: dict[int, int]
+    records_after_cutover: dict[int, int] | None
     mirror_lags: list[MirrorLag]
     stopped_at: list[int]
     mirror_direction: MirrorDirection = MirrorDirection.FORWARD
@@ -321,7 +323,7 @@ class MirrorData(BaseModel):
             waiting_for=view.waiting_for,
             unresolved_schema_ids=list(view.unresolved_schema_ids),
             translates_ids=list(record.translates_ids),
-            records_after_cutover=dict(view.records_after_cutover),
+            records_after_cutover=None if view.records_after_cutover is None else dict(view.records_after_cutover),
             mirror_lags=[MirrorLag.of(status) for status in view.partitions],
             stopped_at=list(record.cutover.stopped_at),
             mirror_direction=record.failback.direction,

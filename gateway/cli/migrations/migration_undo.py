@@ -83,7 +83,9 @@ def undo_told(undo: Any) -> str:
         until = f"until {since(undo['until_time_ms'])}" if undo["until_time_ms"] else "without an end"
         risk = "an unknown number of records" if undo["records_at_risk"] is None else records(undo["records_at_risk"])
         parts.append(f"{some}{until}; {risk} at risk")
-    if late := undo.get("late_records", 0):
+    if (late := undo.get("late_records", 0)) is None:
+        parts.append("whether somebody wrote to the source beside the gateway is not measured yet")
+    elif late:
         parts.append(f"not now: {records(late)} were written to the source beside the gateway, see mirror describe")
     if undo["over"]:
         parts.append(f"over: {undo['over']} topic(s)")

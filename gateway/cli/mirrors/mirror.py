@@ -247,8 +247,10 @@ def _direction(direction: str) -> str:
     return "from the target back to the source" if direction == "REVERSE" else ""
 
 
-def _late(late: dict[str, int]) -> str:
+def _late(late: dict[str, int] | None) -> str:
     """Records that a writer beside the gateway left on the source after the promote."""
+    if late is None:
+        return "not measured since the present leader leads"
     if not late:
         return ""
     where = ", ".join(f"{count} in partition {partition}" for partition, count in late.items())
@@ -329,6 +331,8 @@ def _clients_not_migrated(clients_not_migrated: Any, after_cutover: Any) -> None
             [col("Group"), col("Client id"), col("Host")],
             ([reader["group"], reader["client_id"], reader["host"]] for reader in clients_not_migrated["readers"]),
         )
+    elif after_cutover is None:
+        typer.echo("Producers not moved: unknown, the source was not compared since the present leader leads")
     elif not bypassed and not after_cutover:
         typer.echo("Nobody is known to be left on the source.")
 

@@ -102,6 +102,7 @@ def undo_told(undo: Any) -> str:
             + ("it is not known how many records are" if risk is None else records(risk))
             + " at risk"
             + (f"; not now: {records(late)} were written to the source beside the gateway" if late else "")
+            + ("; whether somebody wrote to the source beside the gateway is not measured yet" if late is None else "")
         )
     if undo["state"] == "ended":
         return "ended by somebody: there is no mirror back"

@@ -62,7 +62,7 @@ export function linkActions(store, link) {
       },
       run: async () => { await ask("POST", `${path}:${verb}`); return `Link ${link.link}: ${verb}d.`; } },
     ...(forward.length ? promoteActions(link.link, forward.map((one) => one.topic), groupsOf(store, link.link, false), "all") : []),
-    ...(home.length ? [undoTopics(link.link, home.map((one) => one.topic), groupsOf(store, link.link, true), home.reduce((sum, one) => sum + one.after_cutover, 0), "all")] : []),
+    ...(home.length ? [undoTopics(link.link, home.map((one) => one.topic), groupsOf(store, link.link, true), lateOf(home.map((one) => one.after_cutover)), "all")] : []),
   ];
 }
 
@@ -284,6 +284,6 @@ export function applicationActions(row, rows) {
         return done.rehearsal ? rehearsed(done.rehearsal) : { stay: true, blockers: [done.refused] };
       } });
   }
-  if (row.undo_open) found.push(undoApplication(row, lateOf(rows)));
+  if (row.undo_open) found.push(undoApplication(row, lateOf(rows.map((one) => one.late))));
   return found;
 }

@@ -91,7 +91,7 @@ function outcome({ refused, rehearsal }) {
 
 // All of its applications, as one set.
 function undone(migration, rows) {
-  return { ...undoApplication({ migration, name: migration, applications: 1, whole: true }, lateOf(rows)), title: `Undo the promotes of migration ${migration}` };
+  return { ...undoApplication({ migration, name: migration, applications: 1, whole: true }, lateOf(rows.map((one) => one.late))), title: `Undo the promotes of migration ${migration}` };
 }
 
 function forgotten(migration) {

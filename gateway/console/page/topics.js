@@ -61,6 +61,7 @@ function leftBehind({ clients_not_migrated: found, records_after_cutover: late }
   if (!found) return ["Nobody is looked for in this state."];
   const written = Object.values(late || {}).reduce((sum, each) => sum + each, 0);
   const lines = (found.readers || []).map((one) => `${one.client_id} (${one.host}) of group ${one.group} reads on the source.`);
+  if (late === null) lines.push("Whether records came to the source after the cutover is not measured since the present leader leads.");
   if (written) lines.unshift(`${many(written, "record")} came to the source after the cutover.`);
   if (found.bypassed_last_minute) lines.unshift(`${many(found.bypassed_last_minute, "record")} came beside the gateway in the last minute.`);
   if (!found.readers) lines.push(`Who reads on the source is not known: ${found.unknown}`);

@@ -31,12 +31,14 @@ const facts = (ends, records, topics, groups) => [
   ["Topics that go home", count(topics)],
   ["Groups that go home with them", count(groups)],
 ];
+const lateCount = (late) => (late === null ? "not measured yet" : count(late));
 const KEPT = "Records that came to the source beside the gateway, and stay";
-const keepLate = (late, of = "") => (late ? [{ key: "keep", label: `Keep ${many(late, "record")}${of} that came to the source beside the gateway: they stay where they are` }] : []);
+// `late`: null where it is not measured yet.
+const keepLate = (late, of = "") => (late !== 0 ? [{ key: "keep", label: `Keep ${late === null ? "records (how many is not measured yet)" : many(late, "record")}${of} that came to the source beside the gateway: they stay where they are` }] : []);
 const HOME = "Writes pause until the mirror back has drained, for some tens of milliseconds, and go to the source again from then on.";
 
 // `groups`: those that read on the target, of which some may have to change sides with the topics. `late`: records that
-// were written to the source beside the gateway.
+// were written to the source beside the gateway, null: not measured.
 export function undoTopics(link, topics, groups, late, word = "") {
   const what = topics.length === 1 ? topics[0] : `${topics.length} topics`;
   return { id: "undo", label: word ? `Undo ${word}…` : "Undo…", title: `Undo the promote of ${what}`, role: "operator", danger: true, name: topics.length === 1 ? topics[0] : link,
@@ -48,7 +50,7 @@ export function undoTopics(link, topics, groups, late, word = "") {
       const found = (await ask("POST", mirrorsPath(link, "undo", true), body)).data.map((one) => one.undo);
       const kept = found.filter((one) => one && one.until_time_ms);
       return { facts: [...facts(kept.map((one) => one.until_time_ms), found.map((one) => (one ? one.records_at_risk : null)), topics.length, along.length),
-        ...(late ? [[KEPT, count(late)]] : [])],
+        ...(late !== 0 ? [[KEPT, lateCount(late)]] : [])],
         lines: [HOME, "Clients go on. Only groups whose transactions tie them to the topics must go with them; the others read on as they do."] };
     },
     run: async ({ groups: along = [], keep }) => {
@@ -57,8 +59,8 @@ export function undoTopics(link, topics, groups, late, word = "") {
     } };
 }
 
-// `rows`: of applications.
-export const lateOf = (rows) => rows.reduce((sum, one) => sum + one.late, 0);
+// The sum of what is late; null while that of one is not measured.
+export const lateOf = (found) => (found.includes(null) ? null : found.reduce((sum, each) => sum + each, 0));
 
 // Of an application of a migration, or of all of them: `whole` is all of them from the beginning. `late`: records that
 // were written to the source of any of them beside the gateway.
@@ -79,7 +81,7 @@ export function undoApplication(row, late) {
       const goes = home.migration.state === "ABORTED" ? [] : [`Migration ${row.migration} is PAUSED, so that nothing is promoted again behind it.`];
       return { facts: [...facts(undone.map((one) => one.until_time_ms).filter(Boolean), undone.map((one) => one.records_at_risk), home.mirror_topic_names.length, home.groups.length),
         ["Groups that are demoted before", count(home.demoted_groups.length)],
-        ...(chosen.keep ? [[KEPT, count(isAll(chosen) ? late : row.late)]] : [])], lines: [HOME, ...goes] };
+        ...(chosen.keep ? [[KEPT, lateCount(isAll(chosen) ? late : row.late)]] : [])], lines: [HOME, ...goes] };
     },
     run: async (chosen) => {
       const home = await ask("POST", path(chosen, false));

@@ -33,17 +33,18 @@ def of_application(topics: Iterable[Row]) -> Row:
     """`undo_open`: topics that can go home; `undo_over`: whose time is over; `undo_refused`: whose mirror back could
     not begin, or has FAILED. `undo_until_ms`: until when, the first of them; 0: without an end. `at_risk`: of those
     that can go home; null: not known of one of them. `late`: records that came to the source of those beside the
-    gateway."""
+    gateway; null: not measured of one of them."""
     there = [row for row in topics if row["written_on"] == "target"]
     back = [row for row in there if row["direction"] == "REVERSE" and row["undo"] in (OPEN, Undo.NONE.value)]
     opened = [row for row in back if row["state"] != MirrorState.FAILED.value]
     ends = [until for row in opened if isinstance(until := row["undo_until_ms"], int) and until]
     risks = [risk for row in opened if isinstance(risk := row["at_risk"], int)]
+    late = [count for row in opened if isinstance(count := row["after_cutover"], int)]
     return {
         "undo_open": len(opened),
         "undo_over": sum(row["undo"] == Undo.OVER.value for row in there),
         "undo_refused": sum(row["undo"] == Undo.REFUSED.value for row in there) + len(back) - len(opened),
         "undo_until_ms": min(ends, default=0),
         "at_risk": sum(risks) if len(risks) == len(opened) else None,
-        "late": sum(late for row in opened if isinstance(late := row["after_cutover"], int)),
+        "late": sum(late) if len(late) == len(opened) else None,
     }

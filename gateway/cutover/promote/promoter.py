@@ -86,17 +86,13 @@ class TopicPromoter:
             within_s=self._end_s,
         )
 
-    def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
+    def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int] | None:
         """See `operations/partners.py`."""
         return self._late.of(link, topic)
 
     def late_writes_known(self, link: str, topic: str) -> bool:
         """See `operations/partners.py`."""
         return self._late.is_known(link, topic)
-
-    def late_writes_measured(self, link: str, topic: str) -> bool:
-        """See `operations/partners.py`."""
-        return self._late.is_measured(link, topic)
 
     async def require_no_late_writes(self, link: str, topics: Sequence[str], *, keep: bool = False) -> None:
         """See `operations/partners.py`."""

@@ -4,7 +4,7 @@ Wired by `runtime/term.py`, after `service.start`:
 
     watch = RecordsAfterCutover(records=..., ...)
     watch.start()                                  # its loop runs in `background`
-    watch.of(link, topic)                          # partition -> records that came after the cutover
+    watch.of(link, topic)                          # partition -> records that came after the cutover; None: not known
     await watch.require_none(link, topics)         # before topics go home: asks the logs
 """
 
@@ -28,6 +28,7 @@ from gateway.cutover.promote.rules.late_writes import (
     why_not_kept,
 )
 from gateway.cutover.promote.rules.post_promote_watch import LOOK_S, PostPromoteWatch, TopicOfLink, is_over
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict, ControlError, SourceUnreachable
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.names import some_of
@@ -93,19 +94,21 @@ class RecordsAfterCutover:
         """Look from now on; see `post_promote_watch.py` for how often."""
         self._background.every(LOOK_S, self.look, "records after the cutover")
 
-    def of(self, link: str, topic: str) -> Mapping[int, int]:
-        """Partition -> records after the cutover; empty when there are none, as far as the source was last seen."""
-        return self._after_cutover.get((link, topic), {})
+    def of(self, link: str, topic: str) -> Mapping[int, int] | None:
+        """Partition -> records after the cutover; empty when there are none, as far as the source was last seen.
+
+        None of a topic that is written on the target, and whose source nobody has compared since this process leads.
+        """
+        mirror, key = self._store.mirrors.get((link, topic)), (link, topic)
+        if mirror is not None and written_on_target(mirror) and key not in self._measured:
+            return None
+        return self._after_cutover.get(key, {})
 
     def is_known(self, link: str, topic: str) -> bool:
         """Whether `of` tells what is there: the source was compared since this process leads, or need not be."""
         mirror = self._store.mirrors.get((link, topic))
         watched = mirror is not None and is_looked_at(mirror) and any(self._watched([mirror]))
         return not watched or (link, topic) in self._measured
-
-    def is_measured(self, link: str, topic: str) -> bool:
-        """Whether the source was compared since this process leads: one that need not be any more may not have been."""
-        return (link, topic) in self._measured
 
     async def look(self) -> None:
         """Ask every source that is there for the topics whose turn it is, once."""
@@ -149,6 +152,7 @@ class RecordsAfterCutover:
                 with source_errors(link):
                     late = await self._late(of_link, mirror, marks, _floors(mirror, len(marks)))
                 self._note(mirror, late.counts)
+                self._measured.add(_key(mirror))
                 if late.partitions:
                     found[mirror.mirror_topic] = late
         return found

@@ -98,7 +98,8 @@ class ReaderSeen:
 class TopicReady:
     """A topic, by its name on the source. `state`: of its mirror, None where there is none. `lag`: records, and
     `lag_before` a few minutes ago; None while they are not known. `bypassed_now`, `bypassed_hour`: records of the last
-    minute and hour that came beside the gateway. `after_cutover`: records that came to the source behind the cutover.
+    minute and hour that came beside the gateway. `after_cutover`: records that came to the source behind the cutover;
+    None: not measured yet.
     `readers`: who reads it on the source; None when that is not told, for the reason in `unknown`. `kept`: it is
     promoted, and mirrored back for an undo. `warnings`: in what the copy differs, see `topics/copy_differences.py`;
     `not_durable`: why a promote would be refused for that."""
@@ -110,7 +111,7 @@ class TopicReady:
     lag_before: int | None = None
     bypassed_now: int = 0
     bypassed_hour: int = 0
-    after_cutover: int = 0
+    after_cutover: int | None = 0
     readers: tuple[ReaderSeen, ...] | None = ()
     unknown: str = ""
     set_back: int = 0
@@ -301,9 +302,17 @@ def _clients(scene: ReadinessScene, left: Sequence[TopicReady]) -> Iterator[Find
     if untold:
         reason = f"who reads {_some([one.name for one in untold])} on the source is not told: {untold[0].unknown}"
         yield _finding(Code.CLIENTS_UNKNOWN, [one.name for one in untold], reason, "let the link DESCRIBE the groups")
-    late = [one for one in scene.topics if one.after_cutover]
+    yield from _behind_the_cutover(scene.topics)
+
+
+def _behind_the_cutover(topics: Sequence[TopicReady]) -> Iterator[Finding]:
+    untold = [one for one in topics if one.after_cutover is None]
+    if untold:
+        reason = f"whether somebody wrote {_some([one.name for one in untold])} on the source is not measured yet"
+        yield _finding(Code.CLIENTS_UNKNOWN, [one.name for one in untold], reason, "let the link reach its source")
+    late = [one for one in topics if one.after_cutover]
     if late:
-        count = sum(one.after_cutover for one in late)
+        count = sum(one.after_cutover or 0 for one in late)
         reason = f"{count:,} records came to {_some([one.name for one in late])} on the source behind the cutover"
         remedy = "stop that producer; its records are on the source only"
         yield _finding(Code.RECORDS_AFTER_CUTOVER, [one.name for one in late], reason, remedy)

@@ -33,7 +33,7 @@ class UndoStanding:
     promote can be taken back, `until_ms`: until when, the first of them; 0: without an end. `at_risk`: records that the
     source does not have yet; None: not known. `over`: topics whose time is over. `refused`: whose mirror back could
     not begin, or has FAILED. `late`: records that somebody wrote to their source beside the gateway: with any, the undo
-    of all of them is refused.
+    of all of them is refused; None: not measured yet.
     """
 
     promoted: int = 0
@@ -42,7 +42,7 @@ class UndoStanding:
     refused: int = 0
     until_ms: int = 0
     at_risk: int | None = 0
-    late: int = 0
+    late: int | None = 0
 
 
 def goes_home(plans: Iterable[ApplicationPlan], world: World, *, with_groups: bool) -> GoesHome:
@@ -78,9 +78,15 @@ def standing(plan: ApplicationPlan, world: World) -> UndoStanding | None:
         over=sum(one.undo is Undo.OVER for one in promoted),
         refused=sum(one.undo is Undo.REFUSED for one in promoted) + len(back) - len(opened),
         until_ms=min(ends, default=0),
-        late=sum(one.late for one in back),
+        late=_late(back),
         at_risk=None if None in lags else sum(lag or 0 for lag in lags),
     )
+
+
+def _late(back: Sequence[MirrorStanding]) -> int | None:
+    """What is known of them is enough to refuse an undo; None: that nobody has written is not known of all."""
+    known = sum(one.late for one in back)
+    return known if known or all(one.late_known for one in back) else None
 
 
 def _mirrors(plan: ApplicationPlan, world: World) -> Sequence[MirrorStanding]:

@@ -112,13 +112,10 @@ class FakeTopicPromoter:
         return self.shared.waits
 
     def late_writes_known(self, link: str, topic: str) -> bool:
-        return True
-
-    def late_writes_measured(self, link: str, topic: str) -> bool:
         return self.shared.measured
 
-    def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
-        return self.shared.after_cutover
+    def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int] | None:
+        return self.shared.after_cutover if self.shared.measured else None
 
     async def require_no_late_writes(self, link: str, topics: Sequence[str], *, keep: bool = False) -> None:
         if self.shared.late_writes and not keep:

@@ -184,7 +184,7 @@ class GatewayFleet:
         """Until the records after the cutover are these: partition -> how many."""
 
         def reported() -> bool:
-            shown = self.mirror(self.leader())["records_after_cutover"]
+            shown = self.mirror(self.leader())["records_after_cutover"] or {}  # null: not measured yet
             return {int(partition): count for partition, count in shown.items()} == left
 
         wait_until(reported, 30.0, what=f"a report of the records after the cutover, {left}")

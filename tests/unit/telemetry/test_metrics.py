@@ -242,12 +242,15 @@ def test_what_describe_shows_of_a_mirror_topic():
                 promote_failed=True,
                 retries_unknown=1,
                 catch_up=job,
-            )
+            ),
+            MirrorNumbers("l", "unmeasured", MirrorState.STOPPED, [], records_after_cutover=None),
         ],
         groups=[],
     )
     found = samples(metrics)
     topic = {"link": "l", "topic": "t"}
+    assert found[key("lockgate_mirror_records_after_cutover", **topic)] == 0
+    assert key("lockgate_mirror_records_after_cutover", link="l", topic="unmeasured") not in found
     assert found[key("lockgate_mirror_state_timestamp_seconds", **topic)] == 7.5
     assert found[key("lockgate_mirror_translated", **topic)] == 1
     assert found[key("lockgate_mirror_readable", **topic)] == 0

@@ -146,6 +146,17 @@ def test_describe_tells_of_a_writer_that_stays_while_an_undo_is_open(stopped, ru
     assert (told["undo"]["late_records"], told["records_after_cutover"]) == (4, {"1": 4})
 
 
+def test_describe_does_not_take_what_nobody_has_measured_for_none(stopped, run):
+    kept(stopped)
+    stopped.plane.promoters.measured = False
+    shown = run("mirror", "describe", "orders", "--link", "l").stdout
+    assert "not measured since the present leader leads" in shown
+    assert "3 records at risk; whether somebody wrote to the source beside the gateway is not measured yet" in shown
+    assert "Nobody is known to be left on the source" not in shown
+    told = json.loads(run("mirror", "describe", "orders", "--link", "l", "-o", "json").stdout)
+    assert (told["undo"]["late_records"], told["records_after_cutover"]) == (None, None)
+
+
 @pytest.mark.parametrize("options", [("--dry-run",), ()])
 def test_an_undo_is_refused_while_somebody_else_has_written_to_the_source(stopped, run, options):
     kept(stopped)

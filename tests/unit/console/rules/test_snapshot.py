@@ -52,6 +52,13 @@ async def test_a_topic_is_the_sum_of_its_partitions(plane: Plane) -> None:
     assert (link["topics"], link["on_target"], link["lag"], link["bootstrap"]) == (1, 0, 3, "source:9092")
 
 
+async def test_late_records_that_nobody_has_measured_are_not_none(plane: Plane) -> None:
+    plane.promoters.measured = False
+    assert taken(plane)["topics"]["l/orders"]["after_cutover"] is None
+    plane.promoters.measured = True
+    assert taken(plane)["topics"]["l/orders"]["after_cutover"] == 0
+
+
 async def test_a_sum_that_lacks_a_partition_is_not_known(plane: Plane) -> None:
     plane.engine.numbers["l", "orders"] = [measured(0, 100, 3), measured(1, None, None)]
     row = taken(plane)["topics"]["l/orders"]

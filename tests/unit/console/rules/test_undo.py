@@ -61,6 +61,7 @@ def test_a_topic_that_is_not_measured_makes_the_risk_unknown() -> None:
 def test_late_writes_are_those_of_topics_that_can_go_home() -> None:
     said = of_application([row(after_cutover=2), row(after_cutover=3), row(state="FAILED", after_cutover=5)])
     assert said["late"] == 5
+    assert of_application([row(after_cutover=2), row(after_cutover=None)])["late"] is None
 
 
 def test_what_cannot_go_home_is_counted_apart() -> None:

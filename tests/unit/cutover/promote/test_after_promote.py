@@ -199,7 +199,7 @@ async def test_a_source_that_does_not_answer_is_not_asked_for_one_after_the_othe
     scene.ends.down = False
     scene.ends.ends |= {name: [100, 103, 100] for name in names}
     await late.look()
-    assert {late.of("l", name).get(1) for name in names} == {3}, "they were still to be looked at"
+    assert [late.of("l", name) for name in names] == [{1: 3}] * len(names), "they were still to be looked at"
 
 
 async def test_records_in_a_partition_that_was_added_on_the_source_are_late_too(scene: TopicScene) -> None:
@@ -209,6 +209,24 @@ async def test_records_in_a_partition_that_was_added_on_the_source_are_late_too(
     scene.ends.ends["orders"] = [100, 100, 100, 4]
     await late.look()
     assert late.of("l", "orders") == {3: 4}
+
+
+async def test_what_nobody_has_compared_is_not_none(scene: TopicScene) -> None:
+    """Whoever begins to lead knows nothing of a topic that is promoted."""
+    late = records_after_cutover(scene.plane.parts, scene.ends)
+    assert late.of("l", "orders") == {}, "it is written on the source"
+    await scene.promote()
+    assert late.of("l", "orders") is None
+    await late.look()
+    assert late.of("l", "orders") == {}
+
+
+async def test_who_asks_the_logs_has_measured(scene: TopicScene) -> None:
+    await mirrored_back(scene)
+    late = records_after_cutover(scene.plane.parts, scene.ends)
+    assert late.of("l", "orders") is None
+    await late.require_none("l", ["orders"])
+    assert late.of("l", "orders") == {}
 
 
 async def mirrored_back(scene: TopicScene, state: MirrorState = MirrorState.ACTIVE) -> int:

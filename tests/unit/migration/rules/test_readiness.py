@@ -85,6 +85,7 @@ def test_what_blocks(scene: ReadinessScene, code: Code, words: str) -> None:
         (with_topic(readers=(READER,)), Code.CLIENTS_NOT_MIGRATED, 80),
         (with_topic(readers=None, unknown="x"), Code.CLIENTS_UNKNOWN, 95),
         (with_topic(after_cutover=1), Code.RECORDS_AFTER_CUTOVER, 85),
+        (with_topic(after_cutover=None), Code.CLIENTS_UNKNOWN, 95),
         (with_topic(set_back=1), Code.CONFIGS_SET_BACK, 97),
         (with_topic(warnings=("min.insync.replicas is 1",)), Code.COPY_DIFFERS, 90),
         (with_topic(promote_error="why"), Code.PROMOTE_FAILED, 95),

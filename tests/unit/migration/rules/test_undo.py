@@ -71,3 +71,19 @@ def test_groups_that_transactions_tie_go_with_the_topics() -> None:
 )
 def test_what_is_said(mirrors: list[MirrorStanding], told: UndoStanding | None) -> None:
     assert standing(*scene(*mirrors)) == told
+
+
+@pytest.mark.parametrize(
+    ("mirrors", "late"),
+    [
+        ((back("x"), back("y")), 0),
+        ((back("x"), back("y", late_known=False)), None),
+        ((back("x", late=2), back("y", late_known=False)), 2),
+    ],
+)
+def test_what_is_not_measured_is_not_none_and_what_is_refuses(
+    mirrors: tuple[MirrorStanding, ...], late: int | None
+) -> None:
+    found = standing(*scene(*mirrors))
+    assert found is not None
+    assert found.late == late
