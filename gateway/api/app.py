@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from fastapi import FastAPI
 
@@ -18,6 +19,12 @@ from gateway.api.mirrors import candidates, catch_up, failbacks, mirror_changes,
 from gateway.api.plane import Plane
 from gateway.api.status import MetricsText
 from gateway.version import VERSION
+
+_ABOUT: Final = (
+    "Links, mirror topics, mirror groups and migrations of a lockgate fleet. Any gateway answers; what the leader "
+    "knows is passed on to it. Every request but probes needs `Authorization: Bearer TOKEN`, a client certificate or "
+    "the API's Unix socket. `validate_only=true` says what a verb would do. Errors are `{error_code, message}`."
+)
 
 
 def create_app(
@@ -35,7 +42,14 @@ def create_app(
         fleet: answers /v3/gateways.
         clients: of all gateways, for /v3/console.
     """
-    app = FastAPI(title="lockgate", version=VERSION, responses=errors.RESPONSES, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="lockgate",
+        version=VERSION,
+        description=_ABOUT,
+        responses=errors.RESPONSES,
+        docs_url=None,
+        redoc_url=None,
+    )
     errors.install(app)
     app.include_router(links.router(plane))
     app.include_router(link_configs.router(plane))

@@ -22,8 +22,13 @@ _log = structlog.get_logger("lockgate.rest")
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorBody, "description": "Bad input"},
+    401: {"model": ErrorBody, "description": "Not authenticated: a bearer token is required"},
+    403: {"model": ErrorBody, "description": "The caller's role may not do this"},
     404: {"model": ErrorBody, "description": "Unknown name"},
     409: {"model": ErrorBody, "description": "Wrong state, or it exists already"},
+    413: {"model": ErrorBody, "description": "The body is too long"},
+    415: {"model": ErrorBody, "description": "The body is not application/json"},
+    421: {"model": ErrorBody, "description": "The Host header names another host: see api.allowed_hosts"},
     502: {"model": ErrorBody, "description": "The source cluster is not reachable"},
     503: {
         "model": ErrorBody,
