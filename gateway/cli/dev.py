@@ -41,7 +41,7 @@ Folder = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="Folde
 def up(
     name: Name,
     kafka: Annotated[str | None, typer.Option(help=f"Kafka version: {', '.join(KAFKA_VERSIONS)}.")] = None,
-    brokers: Annotated[int | None, typer.Option(help="Number of brokers: 1 or 3.")] = None,
+    brokers: Annotated[int | None, typer.Option(help="Number of brokers: 1 (default) or 3.")] = None,
     port: Annotated[int | None, typer.Option(help="First port; free ports when left out.")] = None,
     directory: Folder = None,
     properties: Annotated[

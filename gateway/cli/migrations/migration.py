@@ -12,7 +12,7 @@ from gateway.cli.commands import ApiTyper
 from gateway.cli.mirrors.mirror_common import Link
 from gateway.cli.output import Format, Output, col, dump, table
 
-app = ApiTyper(help="A migration as one thing: discovered, written down, carried out, told.", no_args_is_help=True)
+app = ApiTyper(help="Plan and run a migration from a file.", no_args_is_help=True)
 
 _SHOWN = 40
 

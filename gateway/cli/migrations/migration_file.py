@@ -82,7 +82,7 @@ def _not_told(path: Path, more: int) -> list[str]:
 def apply(
     file: File, dry_run: DryRun = False, yes: Yes = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
 ) -> None:
-    """Bring the world to what a migration file says, step by step; the fleet goes on by itself.
+    """Apply a migration file: the fleet carries it out step by step, by itself.
 
     Shows what is left as a diff; asks when groups or topics would change sides. Apply it again after a change of it.
     What is so already is left as it is. Exit code 1 when something of it needs a person.

@@ -42,14 +42,18 @@ _READABLE_BY_OTHERS: Final = 0o077
 @app.command("create")
 def create(
     migration: Annotated[
-        str, typer.Option("--migration", metavar="NAME", help="Of it.", autocompletion=completion.migrations)
+        str,
+        typer.Option(
+            "--migration", metavar="NAME", help="Migration to report on.", autocompletion=completion.migrations
+        ),
     ],
     json_file: Annotated[Path, typer.Option("--json", metavar="FILE", help="Write the report there.")],
     html_file: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write it as a page for people, too.")
     ] = None,
     audits: Annotated[
-        list[Path] | None, typer.Option("--audit", metavar="FILE", help="JSON report of an audit to take in; again.")
+        list[Path] | None,
+        typer.Option("--audit", metavar="FILE", help="Include this audit report (JSON); may be repeated."),
     ] = None,
     key: Annotated[
         Path | None, typer.Option("--key", metavar="FILE", help="Private Ed25519 key (PEM): sign each file with it.")
