@@ -138,7 +138,7 @@ async def test_groups_with_names_of_all_kinds(api, plane):
     ("method", "path", "body", "code", "words"),
     [
         ("POST", "/v3/links", {"link_name": "a b", "configs": LINK["configs"]}, 400, "link name"),
-        ("POST", "/v3/links", {"link_name": "x"}, 400, "configs: Field required"),
+        ("POST", "/v3/links", {"link_name": "x"}, 400, "configs: is required"),
         ("POST", "/v3/links", {"link_name": "x", "configs": [], "extra": 1}, 400, "extra: "),
         ("POST", "/v3/links", {"link_name": "x", "configs": [{"name": "a", "value": "1"}] * 2}, 400, "occurs twice"),
         ("POST", "/v3/links", {"link_name": "l", "configs": LINK["configs"]}, 409, "exists already"),
@@ -261,7 +261,7 @@ async def test_a_migration_file_is_checked_as_text(api):
     assert said["file"] == {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["t"]}]}
     assert said["problems"] == []
     assert (await api.get("/v3/migrations")).json()["data"] == []
-    refused(await api.post("/v3/migrations:check", json={"file": text}), 400, "text: Field required")
+    refused(await api.post("/v3/migrations:check", json={"file": text}), 400, "text: is required")
 
 
 async def test_migration_files_are_checked_one_by_one(api, monkeypatch):
