@@ -63,7 +63,7 @@ async def test_no_client_session_has_the_gateways_certificate(tmp_path: Path) ->
             sources={},
             on_forwarded=lambda *_: None,
             lease_valid=lambda: True,
-            views=cast("StateViews", SimpleNamespace(gateways={}, ports={})),
+            views=StateViews(),
             store_ports=cast("Any", None),
         )
         for context, expected in ((config.ssl_context(), "lockgate-admin"), (data.listeners.target_tls, None)):
