@@ -156,6 +156,23 @@ async def test_a_promote_says_what_it_will_do_and_asks_for_the_name(api: Secured
     assert api.plane.promoters.asked == [("l", ("orders",), False)]
 
 
+async def test_a_promote_that_has_not_cut_over_is_called_off(api: SecuredApi, browser: Browser) -> None:
+    plane = api.plane
+    await plane.by_hand(changed(plane.store.mirrors["l", "orders"], state=MirrorState.PENDING_STOPPED))
+    seen = await entered(browser, api)
+    page = seen.page
+    await go(seen, "topic/l/orders", "Partitions")
+    await page.get_by_role("button", name="Call off…").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_text("Topics that go back")).to_be_visible()
+    command = dialog.locator(".cli code")
+    await expect(command).to_have_text("lockgate mirror promote orders --cancel --link l")
+    assert await seen.violations() == []
+    await dialog.get_by_role("button", name="Call off…").click()
+    await expect(dialog).to_have_count(0)
+    assert plane.state("orders") is MirrorState.ACTIVE
+
+
 async def test_groups_that_move_together_are_promoted_with_their_topic(api: SecuredApi, browser: Browser) -> None:
     """Only those that are not promoted yet can be ticked, and none with force; the command says the same."""
     seen = await entered(browser, api)

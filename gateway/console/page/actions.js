@@ -159,6 +159,7 @@ export function topicActions(store, row) {
   if (row.state === "ACTIVE") found.push(simple("pause", "Pause", `Nothing is copied until it is resumed: it falls behind by what is written to the ${row.direction === "REVERSE" ? "target" : "source"}. Clients go on.`));
   if (row.state === "ACTIVE" && row.direction === "FORWARD") found.push(...promoteActions(link, [topic], groupsOf(store, link, false)));
   if (row.state === "ACTIVE" && row.direction === "REVERSE") found.push(failback(row));
+  if (row.state === "PENDING_STOPPED") found.push(callOff(row));
   if (canGoHome(row)) found.push(undoTopics(link, [topic], groupsOf(store, link, true), row.after_cutover));
   if (row.state === "STOPPED") found.push(reverse(row, one));
   if (["ACTIVE", "SOURCE_UNAVAILABLE", "LINK_FAILED", "PAUSED", "FAILED"].includes(row.state) && row.direction === "FORWARD") found.push(failover(row, one));
@@ -175,12 +176,33 @@ export function topicActions(store, row) {
 
 function failback({ link, topic, lag }) {
   return { id: "failback", label: "Fail back…", title: `Fail ${topic} back to the source`, role: "operator", danger: true, name: topic,
-    cli: () => line("mirror", "promote", topic, "--link", link),
+    cli: () => line("mirror", "promote", topic, "--link", link, "--failback"),
     plan: async () => {
       const plan = await ask("POST", mirrorsPath(link, "promote", true), { mirror_topic_names: [topic], force: false });
       return { blockers: plan.blockers, facts: [["To be copied to the source first", many(lag, "record")]], lines: ["Writes pause until the mirror back has drained, and go to the source again from then on."] };
     },
     run: async () => { await ask("POST", mirrorsPath(link, "promote"), { mirror_topic_names: [topic], force: false, mirror_direction: "REVERSE" }); return `The failback of ${topic} has begun.`; } };
+}
+
+// Until it cuts over; behind that the gateway refuses it, and says how to go back.
+function callOff({ link, topic }) {
+  const body = { mirror_topic_names: [topic] };
+  return { id: "call-off", label: "Call off…", title: `Call the promote of ${topic} off`, role: "operator",
+    cli: () => line("mirror", "promote", topic, "--cancel", "--link", link),
+    plan: async () => {
+      const plan = await ask("POST", mirrorsPath(link, "cancel-promote", true), body);
+      return {
+        facts: [["Topics that go back", count(plan.data.length)]],
+        lines: [
+          "They are what they were before: mirrored on, and writes that are paused go on at once.",
+          ...plan.paused_migrations.map((migration) => `Migration ${migration} is paused: it would promote them again.`),
+        ],
+      };
+    },
+    run: async () => {
+      const done = await ask("POST", mirrorsPath(link, "cancel-promote"), body);
+      return `The promote of ${done.data.map((one) => one.mirror_topic_name).join(", ")} is called off.`;
+    } };
 }
 
 function reverse({ link, topic }, one) {
