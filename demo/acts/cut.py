@@ -16,7 +16,17 @@ def cut(run: Run) -> None:
     settings = run.settings
     with run.view.step("Promote the topic under load"):
         started = now_ms()
-        command(run, "mirror", "promote", settings.topic, "--link", settings.link, "--wait", timeout_s=TOPIC_PROMOTED_S)
+        command(
+            run,
+            "mirror",
+            "promote",
+            settings.topic,
+            "--link",
+            settings.link,
+            "--yes",
+            "--wait",
+            timeout_s=TOPIC_PROMOTED_S,
+        )
         ended = now_ms()
         run.pause(2 * AFTERMATH_MS / 1000)
         run.promote = Window(started, ended + AFTERMATH_MS)

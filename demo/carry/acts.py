@@ -102,7 +102,7 @@ def promote(run: CarryRun) -> None:
     """The topic, then the schemas."""
     with run.view.step("Promote the topic under load"):
         run.promoted_ms = now_ms()
-        run.command("mirror", "promote", TOPIC, "--link", LINK, "--wait", timeout_s=TOPIC_PROMOTED_S)
+        run.command("mirror", "promote", TOPIC, "--link", LINK, "--yes", "--wait", timeout_s=TOPIC_PROMOTED_S)
         run.until(lambda: run.mirror()[0] == "STOPPED", f"{TOPIC} to be STOPPED", STATES_S)
     with run.view.step("Promote the schemas: clients register on the target's registry") as step:
         step.note = _last(run.command("link", "schemas", "promote", LINK, timeout_s=STATES_S))

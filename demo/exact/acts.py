@@ -93,7 +93,7 @@ def there_and_back(run: ExactRun) -> None:
     settings = run.settings
     link = ("--link", settings.link)
     with run.view.step("Promote the three topics as one set"):
-        run.command("mirror", "promote", *TOPICS, *link, "--wait", timeout_s=TOPIC_PROMOTED_S)
+        run.command("mirror", "promote", *TOPICS, *link, "--yes", "--wait", timeout_s=TOPIC_PROMOTED_S)
         _until_each(run, lambda found: found.state == "STOPPED", "every topic to be STOPPED", STATES_S)
     _traffic(run, "on the target")
     with run.view.step("Reverse: the failback destination follows the target"):
@@ -102,7 +102,7 @@ def there_and_back(run: ExactRun) -> None:
         _until_each(run, lambda found: found.state == "ACTIVE", "every reverse mirror to be ACTIVE", STATES_S)
     _traffic(run, "on the target, mirrored back")
     with run.view.step("Promote the reverse mirrors: back on the source"):
-        run.command("mirror", "promote", *TOPICS, *link, "--failback", "--wait", timeout_s=TOPIC_PROMOTED_S)
+        run.command("mirror", "promote", *TOPICS, *link, "--failback", "--yes", "--wait", timeout_s=TOPIC_PROMOTED_S)
         _until_each(run, _is_failed_back, "home", STATES_S)
     _traffic(run, "on the source again")
 

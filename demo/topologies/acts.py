@@ -75,7 +75,7 @@ def loops(run: TopologyRun) -> None:
 def promote(run: TopologyRun) -> None:
     """From the top of the chain down; the other order is refused. The other ones as they like."""
     with run.view.step("Ask for the second link of the chain first, which is refused"):
-        said = run.refusal(SECOND.target, "mirror", "promote", SECOND.mirror, "--link", SECOND.link)
+        said = run.refusal(SECOND.target, "mirror", "promote", SECOND.mirror, "--link", SECOND.link, "--yes")
         if _FIRST_THERE not in " ".join(said.split()):
             raise DemoError("the second link of the chain was refused for another reason", said)
     for way in (FIRST, BACK, WEST, EAST):
@@ -113,7 +113,7 @@ def _is_level(run: TopologyRun, way: Way) -> bool:
 
 def _promote(run: TopologyRun, way: Way) -> None:
     with run.view.step(f"Promote {way.mirror} on {way.target}"):
-        run.command(way.target, "mirror", "promote", way.mirror, "--link", way.link, "--wait",
+        run.command(way.target, "mirror", "promote", way.mirror, "--link", way.link, "--yes", "--wait",
                     timeout_s=TOPIC_PROMOTED_S)  # fmt: skip
         run.until(lambda: run.status(way)[0] == "STOPPED", f"{way.mirror} to be STOPPED", STATES_S)
 

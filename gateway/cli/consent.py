@@ -6,13 +6,24 @@ Who types the word has read what it is about. A script says `--yes`.
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Final
 
 import typer
 
 from gateway.cli.api import REFUSED, USAGE, fail
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something changes sides.")]
+
+
+_NAMED: Final = 10
+"""Topics that are named one by one."""
+
+
+def named(topics: Sequence[str]) -> str:
+    """How many topics, and which."""
+    more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
+    return f"{len(topics)} topic{'' if len(topics) == 1 else 's'} ({', '.join(topics[:_NAMED])}{more})"
 
 
 def require_consent(what: str, word: str, *, yes: bool) -> None:

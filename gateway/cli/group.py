@@ -9,6 +9,7 @@ import typer
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
 from gateway.cli.commands import ApiTyper
+from gateway.cli.consent import Yes, require_consent
 from gateway.cli.mirrors.mirror_common import end
 from gateway.cli.output import Format, Output, col, dump, facts, listing, since, table
 
@@ -110,11 +111,14 @@ def promote(
     group: Group,
     link: Link,
     force: Force = False,
+    yes: Yes = False,
     dry_run: DryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Carry the group's offsets over and let it read on the target."""
+    what = "" if dry_run else f"this promotes group {group} of link {link}; it reads on the target from then on"
+    require_consent(what, link, yes=yes)
     _carry("promote", "promoted", group, link, output, url, force=force, dry_run=dry_run)
 
 

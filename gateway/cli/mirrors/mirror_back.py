@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
+from gateway.cli.consent import Yes, named, require_consent
 from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirrors.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
 from gateway.cli.mirrors.mirror_promote import going_on
@@ -15,7 +16,6 @@ from gateway.cli.mirrors.mirror_shown import names_in, undo_told, where_written
 from gateway.cli.output import Format, Output, dump
 from gateway.cli.waiting import until_done, until_reversed
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Force = Annotated[
     bool, typer.Option("--force", help="As for a promote: also with groups that still read on the source.")
 ]
@@ -115,6 +115,7 @@ def undo(
         typer.Option("--keep-late-writes", help="What was written to the source beside the gateway stays there."),
     ] = False,
     wait: Wait = True,
+    yes: Yes = False,
     dry_run: DryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
@@ -140,6 +141,8 @@ def undo(
                 f"would undo the promote of {mirror['mirror_topic_name']}: {undo_told(mirror['undo']) or 'no end'}"
             )
         return
+    what = f"this takes {named(names)} of link {link} home; clients write to the source from then on"
+    require_consent(what, link, yes=yes)
     with going_on(link, names):
         done = _post(api, path, names, **asked)
         if wait:
@@ -179,8 +182,8 @@ def failover(
             )
     if dry_run:
         would("failover", topics, link, output, url)
-    if not yes:
-        typer.confirm("Fail over?", abort=True, err=True)
+    what = f"this fails over {named(names)} of link {link}; clients write to the target from then on"
+    require_consent(what, link, yes=yes)
     _finish("failed over", _post(api, f"{mirror_path(link)}:failover", names), ("STOPPED",), output, wait=True)
 
 

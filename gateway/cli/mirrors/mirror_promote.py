@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Api, Refused, Url, fail
+from gateway.cli.consent import Yes, named, require_consent
 from gateway.cli.mirrors.mirror_common import Link, Topics, end, mirror_path, names_in_order
 from gateway.cli.mirrors.mirror_shown import names_in, promote_plan, where_written
 from gateway.cli.output import Format, Output, dump
@@ -57,6 +58,7 @@ def promote(
     cancel: Annotated[
         bool, typer.Option("--cancel", help="Call a promote off that has not cut over; all of its set goes back.")
     ] = False,
+    yes: Yes = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -93,7 +95,15 @@ def promote(
     if dry_run:
         promote_plan(api, link, body, output)
         return
+    require_consent(_asked(left, along, link, failback=failback), link, yes=yes)
     _carried_out(api, link, left, body, output, wait=wait)
+
+
+def _asked(names: list[str], groups: list[str], link: str, *, failback: bool) -> str:
+    does = "takes home" if failback else "promotes"
+    with_groups = f" with {len(groups)} group(s) ({', '.join(groups)})" if groups else ""
+    side = "source" if failback else "target"
+    return f"this {does} {named(names)} of link {link}{with_groups}; clients write to the {side} from then on"
 
 
 def _carried_out(api: Api, link: str, names: list[str], body: dict[str, Any], output: Output, *, wait: bool) -> None:

@@ -33,7 +33,7 @@ def test_a_groups_life(linked, run):
     shown = run("group", "describe", "g", "--link", "l").stdout
     for words in ("Stable", "billing", "/10.1.1.1", "waiting", "billing-new", "42"):
         assert words in shown
-    assert run("group", "promote", "g", "--link", "l").stdout == "promoted g (PROMOTED)\n"
+    assert run("group", "promote", "--yes", "g", "--link", "l").stdout == "promoted g (PROMOTED)\n"
     assert "again after the promote" in run("group", "describe", "g", "--link", "l").stdout
     assert run("group", "demote", "g", "--link", "l").stdout == "demoted g (ACTIVE)\n"
 
@@ -54,7 +54,7 @@ def test_names_of_all_kinds(linked, run):
     with_group(linked, "team/a b:promote")
 
     run("group", "create", "team/a b:promote", "--link", "l")
-    answer = json.loads(run("group", "promote", "team/a b:promote", "--link", "l", "-o", "json").stdout)
+    answer = json.loads(run("group", "promote", "--yes", "team/a b:promote", "--link", "l", "-o", "json").stdout)
 
     assert (answer["group"], answer["state"]) == ("team/a b:promote", "PROMOTED")
 
@@ -65,7 +65,7 @@ def test_refusals(linked, run):
     with_group(linked)
     run("group", "create", "g", "--link", "l")
     linked.plane.promoters.refusal = Conflict("group 'g' has 1 member on the source: billing at /10.1.1.1")
-    result = run("group", "promote", "g", "--link", "l", code=1)
+    result = run("group", "promote", "--yes", "g", "--link", "l", code=1)
     assert result.stderr == "error: group 'g' has 1 member on the source: billing at /10.1.1.1\n"
 
 

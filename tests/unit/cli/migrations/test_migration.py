@@ -116,7 +116,7 @@ def test_a_rehearsal_says_the_pause_and_who_waited(linked, run, file):
     assert linked.plane.promoters.rehearsed == [("l", ("orders",), 0.5)]
     assert (
         "--bound-ms is of --rehearse"
-        in run("mirror", "promote", "orders", "--link", "l", "--bound-ms", "5", code=2).stderr
+        in run("mirror", "promote", "--yes", "orders", "--link", "l", "--bound-ms", "5", code=2).stderr
     )
     run("migration", "apply", str(file))
     assert run("migration", "rehearse", "m").stdout.splitlines()[:2] == ["a:", said[0]]

@@ -3,8 +3,12 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+from typer.testing import CliRunner
+
 from gateway.api import paging
-from gateway.cli import waiting
+from gateway.cli import consent, waiting
+from gateway.cli.main import app
 from gateway.cli.mirrors import mirror_promote
 from gateway.errors import Conflict
 from gateway.kafka.groups import GroupView, MemberView
@@ -195,7 +199,7 @@ def test_wait_ends_with_1_when_the_mirror_fails(linked, run, monkeypatch):
 def test_promote_waits_for_the_end(linked, run):
     run("mirror", "create", "orders", "clicks", "--link", "l")
 
-    result = run("mirror", "promote", "orders", "clicks", "--link", "l")
+    result = run("mirror", "promote", "--yes", "orders", "clicks", "--link", "l")
 
     assert result.stdout == "orders: written on the target\nclicks: written on the target\n"
     assert linked.plane.promoters.asked == [("l", ("orders", "clicks"), False)]
@@ -204,14 +208,16 @@ def test_promote_waits_for_the_end(linked, run):
 def test_promote_asked_again_changes_nothing_and_says_what_is(linked, run):
     """Arrow-up and Enter: what is mirrored back by then must not go home."""
     run("mirror", "create", "orders", "clicks", "--link", "l")
-    run("mirror", "promote", "orders", "--link", "l")
-    assert run("mirror", "promote", "orders", "--link", "l").stdout == ("orders: already written on the target\n")
+    run("mirror", "promote", "--yes", "orders", "--link", "l")
+    assert run("mirror", "promote", "--yes", "orders", "--link", "l").stdout == (
+        "orders: already written on the target\n"
+    )
     mirrored_back(linked, "orders")
     before = dict(linked.plane.store.mirrors)
-    again = run("mirror", "promote", "orders", "--link", "l")
+    again = run("mirror", "promote", "--yes", "orders", "--link", "l")
     assert again.stdout == "orders: already written on the target; the source follows\n"
     assert dict(linked.plane.store.mirrors) == before
-    rest = run("mirror", "promote", "orders", "clicks", "--link", "l")
+    rest = run("mirror", "promote", "--yes", "orders", "clicks", "--link", "l")
     assert (rest.stdout, rest.stderr) == (
         "clicks: written on the target\n",
         "orders: already written on the target; the source follows\n",
@@ -221,17 +227,43 @@ def test_promote_asked_again_changes_nothing_and_says_what_is(linked, run):
 
 def test_home_goes_who_says_so(linked, run):
     run("mirror", "create", "orders", "--link", "l")
-    said = run("mirror", "promote", "orders", "--link", "l", "--failback").stdout
+    said = run("mirror", "promote", "--yes", "orders", "--link", "l", "--failback").stdout
     assert said == "orders: already written on the source; the target follows\n"
     mirrored_back(linked, "orders")
     linked.plane.promoters.gate = asyncio.Event()
-    begun = run("mirror", "promote", "orders", "--link", "l", "--failback", "--no-wait").stdout
+    begun = run("mirror", "promote", "--yes", "orders", "--link", "l", "--failback", "--no-wait").stdout
     assert begun == "orders: the promote has begun (PENDING_STOPPED)\n"
     assert linked.plane.promoters.asked == [("l", ("orders",), False)]
     assert (
         "--failback goes without"
         in run("mirror", "promote", "orders", "--link", "l", "--failback", "--rehearse", code=2).stderr
     )
+
+
+def test_what_changes_sides_is_asked_for_and_refused_in_a_pipe_without_yes(linked, run):
+    run("mirror", "create", "orders", "clicks", "--link", "l")
+    refused = run("mirror", "promote", "orders", "clicks", "--link", "l", "--groups", "billing", code=2)
+    assert refused.stderr == (
+        "error: this promotes 2 topics (orders, clicks) of link l with 1 group(s) (billing); clients write to the "
+        "target from then on: nobody can be asked here, so nothing was changed; --yes goes on without asking\n"
+    )
+    assert "this promotes group billing" in run("group", "promote", "billing", "--link", "l", code=2).stderr
+    mirrored_back(linked, "orders")
+    home = run("mirror", "promote", "orders", "--failback", "--link", "l", code=2).stderr
+    assert "this takes home 1 topic (orders) of link l; clients write to the source from then on" in home
+    assert "this takes 1 topic (orders) of link l home" in run("mirror", "undo", "orders", "--link", "l", code=2).stderr
+    assert linked.plane.promoters.asked == []
+
+
+@pytest.mark.parametrize(("typed", "code", "state"), [("l\n", 0, "STOPPED"), ("y\n", 1, "ACTIVE"), ("\n", 1, "ACTIVE")])
+def test_on_a_terminal_the_name_of_the_link_is_typed(linked, run, monkeypatch, typed, code, state):
+    run("mirror", "create", "orders", "--link", "l")
+    monkeypatch.setattr(consent, "_is_terminal", lambda: True)
+    result = CliRunner().invoke(app, ["mirror", "promote", "orders", "--link", "l"], input=typed)
+    assert result.exit_code == code, result.output
+    assert "this promotes 1 topic (orders) of link l" in result.stderr
+    assert "Type l to go on" in result.stderr
+    assert linked.plane.state("orders").value == state
 
 
 def test_a_topic_that_turned_round_meanwhile_is_refused(linked, run, monkeypatch):
@@ -245,7 +277,7 @@ def test_a_topic_that_turned_round_meanwhile_is_refused(linked, run, monkeypatch
         return found
 
     monkeypatch.setattr(mirror_promote, "_already", and_turns)
-    refused = run("mirror", "promote", "orders", "--link", "l", code=1)
+    refused = run("mirror", "promote", "--yes", "orders", "--link", "l", code=1)
     assert "goes REVERSE now, not FORWARD" in refused.stderr
     assert linked.plane.promoters.asked == []
 
@@ -267,7 +299,7 @@ def test_ctrl_c_says_that_it_goes_on(linked, run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(waiting, "_sleep", interrupt)
-    told = run("mirror", "promote", "orders", "--link", "l", code=130).stderr
+    told = run("mirror", "promote", "--yes", "orders", "--link", "l", code=130).stderr
     assert told == (
         "the promote of orders goes on in the gateway; call it off with: "
         "lockgate mirror promote orders --cancel --link l\n"
@@ -312,7 +344,7 @@ def test_a_promote_is_called_off_with_all_of_its_set(linked, run):
 
 def test_what_has_cut_over_is_not_called_off(linked, run):
     run("mirror", "create", "orders", "--link", "l")
-    run("mirror", "promote", "orders", "--link", "l")
+    run("mirror", "promote", "--yes", "orders", "--link", "l")
     refused = run("mirror", "promote", "orders", "--cancel", "--link", "l", code=1).stderr
     assert refused == (
         "error: mirror topic 'orders' is promoted already, and written on the target (STOPPED); to go back: "
@@ -335,10 +367,10 @@ def test_a_migration_that_would_promote_again_is_paused_and_named(linked, run):
 
 def test_promote_takes_groups_along(linked, run):
     run("mirror", "create", "orders", "--link", "l")
-    run("mirror", "promote", "orders", "--link", "l", "--groups", "billing, audit")
+    run("mirror", "promote", "--yes", "orders", "--link", "l", "--groups", "billing, audit")
     assert linked.plane.promoters.along == [(("orders",), ("billing", "audit"))]
     for other in ("--force", "--rehearse"):
-        result = run("mirror", "promote", "orders", "--link", "l", "--groups", "billing", other, code=2)
+        result = run("mirror", "promote", "--yes", "orders", "--link", "l", "--groups", "billing", other, code=2)
         assert "--groups goes with neither --rehearse nor --force" in result.stderr
 
 
@@ -346,7 +378,7 @@ def test_promote_without_waiting(linked, run):
     run("mirror", "create", "orders", "--link", "l")
     linked.plane.promoters.gate = asyncio.Event()
 
-    result = run("mirror", "promote", "orders", "--link", "l", "--no-wait", "--force")
+    result = run("mirror", "promote", "--yes", "orders", "--link", "l", "--no-wait", "--force")
 
     assert result.stdout == "orders: the promote has begun (PENDING_STOPPED)\n"
     assert linked.plane.promoters.asked == [("l", ("orders",), True)]
@@ -366,7 +398,7 @@ def test_promote_that_is_aborted_is_1(linked, run, monkeypatch):
         linked.plane.promoters.gate.set()
 
     monkeypatch.setattr(waiting, "_sleep", lambda _: linked.do(go_on))
-    result = run("mirror", "promote", "orders", "--link", "l", code=1)
+    result = run("mirror", "promote", "--yes", "orders", "--link", "l", code=1)
 
     assert result.stderr == "error: orders: orders-0: records 10 to 12 bypassed the gateway\n"
     assert "promoted orders" not in result.stdout
@@ -376,7 +408,7 @@ def test_promote_refused_at_once_is_1_and_nothing_is_promoted(linked, run):
     run("mirror", "create", "orders", "clicks", "--link", "l")
     run("mirror", "pause", "clicks", "--link", "l")
 
-    result = run("mirror", "promote", "orders", "clicks", "--link", "l", code=1)
+    result = run("mirror", "promote", "--yes", "orders", "clicks", "--link", "l", code=1)
 
     assert (result.stdout, result.stderr) == (
         "",

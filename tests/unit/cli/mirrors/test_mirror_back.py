@@ -60,10 +60,11 @@ def test_failover_says_what_is_lost_and_asks(linked, run):
     plane.target.existing["orders"].ranges = [(0, 100)] * 2
     plane.source.down = True
 
-    refused = run("mirror", "failover", "orders", "--link", "l", code=1)
+    refused = run("mirror", "failover", "orders", "--link", "l", code=2)
     foretold = "7 records of partition 0 and an unknown number in partition 1: its end on the source was never seen"
     unseen = "the source is unreachable, so there may be more"
     assert f"orders: {foretold}: on the source, not on the target; {unseen}" in refused.stderr
+    assert "this fails over 1 topic (orders) of link l" in refused.stderr
     assert plane.state() is S.ACTIVE  # nobody said yes
 
     assert run("mirror", "failover", "orders", "--link", "l", "--yes").stdout == "failed over orders (STOPPED)\n"
@@ -161,7 +162,7 @@ def test_describe_does_not_take_what_nobody_has_measured_for_none(stopped, run):
 def test_an_undo_is_refused_while_somebody_else_has_written_to_the_source(stopped, run, options):
     kept(stopped)
     stopped.plane.promoters.late_writes = "4 records were written to the source beside the gateway"
-    shown = run("mirror", "undo", "orders", "--link", "l", *options, code=1)
+    shown = run("mirror", "undo", "--yes", "orders", "--link", "l", *options, code=1)
     assert "4 records were written" in shown.stdout + shown.stderr
     assert not stopped.plane.promoters.asked
 
@@ -170,7 +171,7 @@ def test_undo_asks_for_all_of_them_as_one_set(stopped, run):
     kept(stopped)
     assert "undo the promote of orders" in run("mirror", "undo", "orders", "--link", "l", "--dry-run").stdout
     stopped.plane.promoters.gate = asyncio.Event()
-    said = run("mirror", "undo", "orders", "--link", "l", "--no-wait").stdout
+    said = run("mirror", "undo", "--yes", "orders", "--link", "l", "--no-wait").stdout
     assert said == "undoing orders (PENDING_STOPPED)\n"
     assert stopped.plane.promoters.asked == [("l", ("orders",), False)]
 
@@ -179,12 +180,12 @@ def test_late_writes_are_kept_only_where_somebody_says_so(stopped, run):
     kept(stopped)
     plane = stopped.plane
     plane.promoters.late_writes = "3 records were written"
-    assert "3 records" in run("mirror", "undo", "orders", "--link", "l", "--no-wait", code=1).stderr
+    assert "3 records" in run("mirror", "undo", "--yes", "orders", "--link", "l", "--no-wait", code=1).stderr
     plane.promoters.gate = asyncio.Event()
     keep = ("mirror", "undo", "orders", "--link", "l", "--keep-late-writes")
     assert "would undo" in run(*keep, "--dry-run").stdout
     assert not plane.promoters.kept_late
-    run(*keep, "--no-wait")
+    run(*keep, "--yes", "--no-wait")
     assert plane.promoters.kept_late
 
 
@@ -196,4 +197,4 @@ def test_an_undo_that_somebody_has_ended_says_so(stopped, run):
 def test_an_undo_that_is_over_says_so(stopped, run):
     kept(stopped, state=S.STOPPED, direction=MirrorDirection.FORWARD, undo=Undo.OVER)
     assert f"over since {since(1_900_000_000_000)}" in run("mirror", "describe", "orders", "--link", "l").stdout
-    assert "the time for it is over" in run("mirror", "undo", "orders", "--link", "l", code=1).stderr
+    assert "the time for it is over" in run("mirror", "undo", "--yes", "orders", "--link", "l", code=1).stderr
