@@ -13,7 +13,7 @@ import typer
 
 from gateway.cli.api import REFUSED, USAGE, fail
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something changes sides.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something changes sides, or is deleted.")]
 
 
 _NAMED: Final = 10

@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Api, Refused, Url, ask, fail
 from gateway.cli.commands import ApiTyper
-from gateway.cli.mirrors.mirror_back import Yes
+from gateway.cli.consent import Yes
 from gateway.cli.mirrors.mirror_common import Link, Topic, Topics, each, end, mirror_path, results
 from gateway.cli.mirrors.mirror_shown import error_table
 from gateway.cli.output import Format, Output, dump
