@@ -168,7 +168,7 @@ async def test_a_promote_that_has_not_cut_over_is_called_off(api: SecuredApi, br
     command = dialog.locator(".cli code")
     await expect(command).to_have_text("lockgate mirror promote orders --cancel --link l")
     assert await seen.violations() == []
-    await dialog.get_by_role("button", name="Call off…").click()
+    await dialog.get_by_role("button", name="Call off").click()
     await expect(dialog).to_have_count(0)
     assert plane.state("orders") is MirrorState.ACTIVE
 
@@ -336,7 +336,7 @@ async def test_late_writes_are_kept_when_a_migration_is_undone(api: SecuredApi, 
     await seen.page.get_by_role("button", name="Undo…").first.click()
     dialog = seen.page.get_by_role("dialog")
     await expect(dialog.get_by_text("4 in partition 1 from offset 9 on")).to_be_visible()
-    await expect(dialog.get_by_role("button", name="Undo…")).to_be_disabled()
+    await expect(dialog.get_by_role("button", name="Undo")).to_be_disabled()
     of_all = "" if whole else " of migration m"
     await dialog.get_by_label(f"Keep 4 records{of_all} that came to the source beside the gateway").check()
     await expect(dialog.get_by_text("Records that came to the source beside the gateway, and stay")).to_be_visible()
@@ -344,7 +344,7 @@ async def test_late_writes_are_kept_when_a_migration_is_undone(api: SecuredApi, 
     name, of_it = ("m", "") if whole else ("shop", " --application shop")
     await expect(dialog.locator(".cli code")).to_have_text(f"lockgate migration undo m{of_it} --keep-late-writes")
     await dialog.get_by_label(f"Type {name} to go on").fill(name)
-    await dialog.get_by_role("button", name="Undo…").click()
+    await dialog.get_by_role("button", name="Undo").click()
     await expect(dialog).to_have_count(0)
     assert api.plane.promoters.kept_late
 
