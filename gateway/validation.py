@@ -55,6 +55,7 @@ _LIBRARY: Final = (
 )
 _KINDS: Final = re.compile(r"int|str|float|bool|constrained-\w+|(list|dict|tuple|literal|function-\w+|is-instance)\[.*")
 _SHOWN_KINDS: Final = (str, int, float)
+_SECRET: Final = ("password", "secret", "token", "jaas", "credential")
 _NO_VALUE: Final = ("extra_forbidden", "missing", "value_error", "json_invalid")
 
 
@@ -103,9 +104,13 @@ def _problem(grouped: tuple[Where, list[Any]], model: type[BaseModel] | None) ->
 
 def _line(where: Where, words: Iterable[str], first: Any) -> str:
     text, shown = ", or ".join(dict.fromkeys(words)), first.get("input")
-    if first["type"] not in _NO_VALUE and isinstance(shown, _SHOWN_KINDS):
+    if first["type"] not in _NO_VALUE and isinstance(shown, _SHOWN_KINDS) and not _may_be_secret(where):
         text = f"{text} (it is {shown!r})"
     return f"{'.'.join(map(str, where))}: {text}" if where else text
+
+
+def _may_be_secret(where: Where) -> bool:
+    return any(word in str(part).lower() for part in where for word in _SECRET)
 
 
 def _words(one: Any, model: type[BaseModel] | None) -> str:

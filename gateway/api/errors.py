@@ -18,6 +18,7 @@ from gateway.state.store import StoreConflict, StoreError
 from gateway.validation import problems_in
 
 _PLACES = (("body",), ("query",), ("path",), ("header",))
+_BODY = ("body",)
 _log = structlog.get_logger("lockgate.rest")
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -69,8 +70,15 @@ def install(app: FastAPI) -> None:
 
 
 def request_problems(error: RequestValidationError) -> str:
-    """All that is wrong with a request, in one line."""
-    errors = [{**one, "loc": one["loc"][1:] if one["loc"][:1] in _PLACES else one["loc"]} for one in error.errors()]
+    """All that is wrong with a request, in one line. What a body holds may be a secret: no value of it is repeated."""
+    errors = [
+        {
+            **one,
+            "loc": one["loc"][1:] if one["loc"][:1] in _PLACES else one["loc"],
+            "input": None if one["loc"][:1] == _BODY else one.get("input"),
+        }
+        for one in error.errors()
+    ]
     return "; ".join(words for _, words in problems_in(errors))
 
 

@@ -243,7 +243,8 @@ class Gateway:
         )
 
     def _wire_api(self, peering: Peering) -> None:
-        siblings = Siblings(self._name, self._worker, peering.peers, self._metrics, self._checks)
+        process = self._host.new_id()
+        siblings = Siblings(self._name, self._worker, peering.peers, self._metrics, self._checks, process=process)
         timeline = Timeline(self._store, self._host.wall_ms)
         self._closers.callback(timeline.close)
         feed = console_feed(lambda: self._forwarding, timeline, self._host.monotonic)

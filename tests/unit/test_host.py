@@ -24,6 +24,7 @@ BELOW = {
     "api/access/token_file.py": "the token of the door before it, made once when the server starts",
     "operations/secrets/sealing.py": "the nonce of a secret that is encrypted",
     "runtime/api.py": "uvicorn's socket",
+    "runtime/free_ports.py": "the look whether a port is free, left out without plain sockets",
     "runtime/gateway.py": "the look whether a port is free, left out without plain sockets",
     "runtime/memory.py": "malloc_trim, in the process around the gateway",
     "runtime/naming.py": "the machine's name, when none is set",

@@ -78,3 +78,18 @@ def test_the_first_and_how_many_more() -> None:
     with pytest.raises(ValidationError) as refused:
         Outer.model_validate({"inner": {"port": "x"}, "colour": 1, "size": 2})
     assert one_line(refused.value) == "inner.port: must be a whole number (it is 'x') (and 2 more)"
+
+
+class Login(BaseModel):
+    properties: dict[str, str] = {}
+    port: int = 1
+
+
+def test_what_may_be_a_secret_is_not_repeated() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Login.model_validate({"properties": {"sasl.password": 31337}, "port": "x"})
+    problems = [words for _, words in problems_of(caught.value)[0]]
+    assert problems == [
+        "properties.sasl.password: must be text, in quotes",
+        "port: must be a whole number (it is 'x')",
+    ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import secrets
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
@@ -33,17 +32,25 @@ class Siblings:
 
     gateway: its name, which is the first worker's, too.
     checks: of this process.
+    process: names this process; one that is started again has another name.
     """
 
     def __init__(
-        self, gateway: str, worker: Worker, peers: Peers, metrics: Metrics, checks: Callable[[], Mapping[str, str]]
+        self,
+        gateway: str,
+        worker: Worker,
+        peers: Peers,
+        metrics: Metrics,
+        checks: Callable[[], Mapping[str, str]],
+        *,
+        process: str,
     ) -> None:
         self._others = [worker_name(gateway, index) for index in range(worker.count) if index != worker.index]
         self._worker = worker
         self._peers = peers
         self._metrics = metrics
         self._checks = checks
-        self._process = secrets.token_hex(8)
+        self._process = process
         self._before = CountedBefore()
         self._scrape = asyncio.Lock()  # two at a time could hear a process and its successor in the wrong order
         if self._others:

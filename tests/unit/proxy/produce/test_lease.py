@@ -203,6 +203,9 @@ class Coordinator:
     async def transaction_coordinator(self, name: str, timeout_s: float) -> int:
         return 1
 
+    def invalidate_transaction_coordinator(self, name: str, node: int | None = None) -> None:
+        raise AssertionError("no answer of it was an error")
+
     async def connection(self, node: int, lane: str, timeout_s: float) -> Any:
         return self
 

@@ -25,7 +25,9 @@ class Process:
         self.checks: dict[str, str] = {"lease": "", "target": ""}
         metrics = Metrics()
         metrics.pause_ended("l", "stopped", 0.01, {})
-        self.siblings = Siblings("gw", Worker(index, count), self.peers, metrics, lambda: self.checks)
+        self.siblings = Siblings(
+            "gw", Worker(index, count), self.peers, metrics, lambda: self.checks, process=f"p{index}"
+        )
 
 
 @asynccontextmanager
@@ -92,7 +94,7 @@ async def test_what_one_had_counted_counts_on_when_it_was_started_again() -> Non
     async with running(2) as made:
         await made[0].siblings.text()
         again = Metrics()
-        Siblings("gw", Worker(1, 2), made[1].peers, again, dict)
+        Siblings("gw", Worker(1, 2), made[1].peers, again, dict, process="again")
         texts = [(await made[0].siblings.text())[0]]
         again.pause_ended("l", "stopped", 0.01, {})
         texts += [(await made[0].siblings.text())[0] for _ in range(2)]
@@ -105,7 +107,7 @@ async def test_a_gateway_of_one_process_asks_nobody() -> None:
         return {"lease": "over"}
 
     peers = Peers("gw", "1", lambda: "s", lambda *_: None)
-    alone = Siblings("gw", ALONE, peers, Metrics(), none)
+    alone = Siblings("gw", ALONE, peers, Metrics(), none, process="alone")
     assert await alone.checks() == {"lease": "over"}
     assert b"lockgate_workers" not in (await alone.text())[0]
     assert not peers.handlers
