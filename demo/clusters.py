@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -54,10 +56,13 @@ def create_topic(
     replicas: int = 1,
     access: Access = IN_CLEAR,
 ) -> None:
-    """Create a topic.
+    """Create a topic, and wait until each broker in `bootstrap` knows it.
+
+    The controller answers before all brokers have heard of it, and a client may come to any of them: where topics are
+    created on demand, that broker would ask whether the client may create it.
 
     Raises:
-        DemoError: The cluster refused.
+        DemoError: The cluster refused, or a broker does not know it in time.
     """
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3, **access})
     new = NewTopic(topic, num_partitions=partitions, replication_factor=replicas, config=dict(configs or {}))
@@ -66,3 +71,19 @@ def create_topic(
         done.result(20)
     except Exception as error:
         raise DemoError(f"topic {topic} cannot be created on {bootstrap}: {error}") from error
+    deadline = time.monotonic() + CLUSTER_UP_S
+    for broker in bootstrap.split(","):
+        while not _leads(broker, topic, partitions, access):
+            if time.monotonic() >= deadline:
+                raise DemoError(f"broker {broker} does not know topic {topic} after {CLUSTER_UP_S:g} s")
+            time.sleep(0.1)
+
+
+def _leads(broker: str, topic: str, partitions: int, access: Access) -> bool:
+    """Whether this broker tells a leader of each partition. A client's first question goes where it is pointed at."""
+    client = AdminClient({"bootstrap.servers": broker, "log_level": 3, **access})
+    try:
+        known = client.list_topics(timeout=20).topics.get(topic)
+    except KafkaException as error:
+        raise DemoError(f"broker {broker} does not tell its topics: {error}") from error
+    return known is not None and sum(each.leader >= 0 for each in known.partitions.values()) == partitions
