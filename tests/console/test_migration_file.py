@@ -242,7 +242,7 @@ async def test_the_keyboard_applies_a_file(api: SecuredApi, browser: Browser) ->
     await expect(name).to_be_visible()
     await name.focus()
     await page.keyboard.type("shop")
-    await expect(page.get_by_role("dialog").get_by_role("button", name="Apply…")).to_be_enabled(timeout=20_000)
+    await expect(page.get_by_role("dialog").get_by_role("button", name="Apply")).to_be_enabled(timeout=20_000)
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="shop", exact=True)).to_be_visible(timeout=20_000)
     assert "shop" in api.plane.store.migrations
