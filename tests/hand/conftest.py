@@ -28,8 +28,12 @@ from gateway.cli.main import app
 from tests.support.control.control_server import ControlServer
 
 MAIN: Final = "from gateway.cli.main import main; main()"
-IN_FRONT: Final = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-"""Ctrl-C is for the terminal's session in front: this process makes itself that, before it begins."""
+IN_FRONT: Final = (
+    "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "signal.signal(signal.SIGINT, signal.default_int_handler); "
+)
+"""Ctrl-C is for the terminal's session in front: this process makes itself that, before it begins. A shell has what it
+runs in the background ignore Ctrl-C, and so would whatever the tests start there."""
 WAIT_S: Final = 60.0
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]")
 
