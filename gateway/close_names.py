@@ -12,7 +12,9 @@ LOOKED_AT: Final = 5_000
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` (did you mean 'orders'?)`, or '' where nothing is near."""
+    """` (did you mean 'orders'?)`, or '' where nothing is near, or the name itself is there: then another is amiss."""
     lowered = {one.lower(): one for one in islice(known, LOOKED_AT)}
+    if lowered.get(name.lower()) == name:
+        return ""
     found = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return f" (did you mean '{lowered[found[0]]}'?)" if found else ""

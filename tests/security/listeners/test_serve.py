@@ -105,5 +105,7 @@ def test_it_does_not_start_where_others_reach_it(tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump({"target": {"bootstrap.servers": "a:1"}, "api": {"host": "0.0.0.0"}}), "utf-8")
     done = lockgate("serve", "--config", str(file))
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {file}: api: host 0.0.0.0 can be reached from other machines: set tls, and")
+    assert done.stderr.startswith(
+        f"error: {file}:1: api: host 0.0.0.0 can be reached from other machines: set tls, and"
+    )
     assert done.stderr.count("\n") == 1
