@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 
 from gateway.cli.output import console, duration
 from gateway.cli.rules.pace import Pace
@@ -29,17 +29,17 @@ _SHOWN: ContextVar[bool] = ContextVar("_SHOWN", default=False)
 _now = time.monotonic
 
 
-class ProgressView:
-    """Shown inside the block."""
+class Bar:
+    """Shown inside the block. `more`: columns of the bar on a terminal."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *more: ProgressColumn) -> None:
         self._what = what
-        self._pace = Pace()
         self._is_terminal = console(stderr=True).is_terminal
         self._next_line = _now() + SILENT_S
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
+            *more,
             TextColumn("{task.fields[detail]}"),
             console=console(stderr=True),
             transient=True,
@@ -58,16 +58,27 @@ class ProgressView:
         self._bar.stop()
         _SHOWN.reset(self._before)
 
+    def tell(self, done: float, total: float, words: str) -> None:
+        """The latest numbers, and what they mean in words. `total`: 0 when it is not known."""
+        self._bar.update(self._task, total=total or None, completed=done, detail=words)
+        if not self._is_terminal and _now() >= self._next_line:
+            self._next_line = _now() + _LINE_EVERY_S
+            typer.echo(f"{self._what}: {words}", err=True)
+
+
+class ProgressView(Bar):
+    """Of what is looked at again and again: it foretells the end by itself."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self._pace = Pace()
+
     def show(self, done: float, total: float, detail: str, *, left: float | None = None) -> None:
         """The latest numbers. `left`: by which the end is foretold, when it is not `total - done`."""
         self._pace.seen(_now(), total - done if left is None else left)
         to_go = self._pace.to_go_s
         eta = "" if to_go is None else f"about {duration(to_go)} to go"
-        words = ", ".join(part for part in (f"{done:,.0f} of {total:,.0f}", detail, eta) if part)
-        self._bar.update(self._task, total=total or None, completed=done, detail=words)
-        if not self._is_terminal and _now() >= self._next_line:
-            self._next_line = _now() + _LINE_EVERY_S
-            typer.echo(f"{self._what}: {words}", err=True)
+        self.tell(done, total, ", ".join(part for part in (f"{done:,.0f} of {total:,.0f}", detail, eta) if part))
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, fail
 from gateway.cli.jobs import common as job_common
 from gateway.cli.jobs.common import Conf, DryRun, LinkedSource, LinkedTarget, Master, PyFiles, cluster, job, say
 from gateway.cli.jobs.link import Link, MapFile, mirrored, read_again
-from gateway.cli.jobs.progress import ProgressView
+from gateway.cli.jobs.progress import JobProgress
 from gateway.cli.output import col, rate, table
 from gateway.jobs.audit.given_map import relations
 from gateway.jobs.audit.job import run_audit
@@ -82,7 +82,7 @@ def audit(
         if dry_run:
             _show_plan(prepare(options, say), options)
             return
-        with ProgressView("comparing") as view:
+        with JobProgress("comparing") as view:
             found = run_audit(spark, options, say, view.show)
     _write(found, report, html)
     _show(found)

@@ -15,7 +15,7 @@ from gateway.cli.jobs import common as job_common
 from gateway.cli.jobs.common import Conf, DryRun, Master, PyFiles, job, write_report
 from gateway.cli.jobs.gateway import JobReports, new_job_id
 from gateway.cli.jobs.link import read_plan
-from gateway.cli.jobs.progress import ProgressView
+from gateway.cli.jobs.progress import JobProgress
 from gateway.cli.output import col, duration, rate, table
 from gateway.cli.properties import read_properties
 from gateway.jobs.catch_up import TAIL_BYTES, CatchUp, CatchUpOptions, CatchUpReport
@@ -76,7 +76,7 @@ def _run(spark: SparkSession, plan: LinkPlan, options: CatchUpOptions, reports: 
     state = "failed"
     try:
         reports.begin([mirror.mirror_topic for mirror in plan.mirrors])
-        with ProgressView("copying") as view:
+        with JobProgress("copying") as view:
 
             def tell(progress: dict[str, Progress]) -> None:
                 view.show(sum(progress.values(), Progress()))

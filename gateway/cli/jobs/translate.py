@@ -25,7 +25,7 @@ from gateway.cli.jobs.common import (
     write_report,
 )
 from gateway.cli.jobs.link import Link, MapFile, mirrored, segments_given
-from gateway.cli.jobs.progress import ProgressView
+from gateway.cli.jobs.progress import JobProgress
 from gateway.cli.output import col, table
 from gateway.jobs.inputs import topic_names
 from gateway.jobs.link_plan import LinkPlan, changed_mirrors
@@ -88,7 +88,7 @@ def translate_offsets(
     def read_again() -> LinkPlan:
         return _plan(topic_names(topic or []), link, source, target, url)
 
-    with job("translate-offsets", master, py_files, conf) as spark, ProgressView("translating") as view:
+    with job("translate-offsets", master, py_files, conf) as spark, JobProgress("translating") as view:
         segments = segments_given(spark, offset_map)
         require_same_on_executors(spark)
         by_link = ByLink(plan) if plan.link else None
