@@ -51,8 +51,12 @@ def main() -> int:
     try:
         lab.start()
         for name in args.only:
-            costs.append(_measured(lab, name, args.seconds))
-            _say(costs[-1])
+            try:
+                costs.append(_measured(lab, name, args.seconds))
+            except _FAILURES as error:  # the other attacks are measured all the same
+                failures.append(f"{name}: {str(error) or type(error).__name__}")
+            else:
+                _say(costs[-1])
     except KeyboardInterrupt as interrupt:
         failures.append(f"interrupted by {str(interrupt) or 'Ctrl-C'}")
     except _FAILURES as error:
