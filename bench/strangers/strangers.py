@@ -208,12 +208,12 @@ def _varint(value: int) -> bytes:
 
 
 async def rest_garbage(args: argparse.Namespace) -> None:
-    """What is no HTTP, or not for this server, on many connections."""
+    """What is no HTTP, or not for this server, on many connections; from an address that nobody else has."""
     host, port = address(args.api.removeprefix("http://"))
 
     def one(number: int) -> Callable[[], Awaitable[None]]:
         async def garbage() -> None:
-            reader, writer = await asyncio.open_connection(host, port)
+            reader, writer = await asyncio.open_connection(host, port, local_addr=("127.0.0.9", 0))
             try:
                 async with asyncio.timeout(2):
                     for _ in range(50):
