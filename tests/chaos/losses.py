@@ -6,8 +6,9 @@ batches of its log are cut off, and it starts again: as after a power failure th
 Only by its epochs does the log tell. In fleets of three a gateway is killed at the same time, and starts with what the
 log has left.
 
-The maps of links are left out: nobody has them but the gateway that mirrors the partition, so what they lose is told
-(`gateway/mirror/offset_map/topic.py`), and not mended.
+The maps of links are left out: only the gateway that mirrors the partition can write again what they lose
+(`gateway/mirror/offset_map/rules/written_ahead.py`), and other faults of these runs end gateways. Brokers in memory
+lose them in `tests/unit/mirror/offset_map/test_written_ahead.py`.
 
 Which faults, is drawn with dice of their own: plans of the seeds before stay as they were.
 """

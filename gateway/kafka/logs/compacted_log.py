@@ -259,8 +259,11 @@ class CompactedLog:
 
         await until_answered(self._cluster, f"write {self.topic}", once, timeout_s)
 
-    async def append(self, changes: Sequence[KeyValue], timeout_s: float) -> None:
+    async def append(self, changes: Sequence[KeyValue], timeout_s: float) -> int:
         """Append once, as one batch; on every in-sync replica when this returns.
+
+        Returns:
+            The offset of the first one.
 
         Raises:
             ClusterUnavailable: it may be there.
@@ -270,6 +273,7 @@ class CompactedLog:
         result = await produce(self._cluster, self.topic, batch, lane=self._lane, timeout_s=timeout_s)
         if result.error_code:
             raise BrokerError(result.error_code, f"{self.topic}: Produce: {error_name(result.error_code)}")
+        return result.base_offset
 
 
 async def until_answered(cluster: Cluster, what: str, ask: Callable[[float], Awaitable[_T]], timeout_s: float) -> _T:

@@ -2,7 +2,8 @@
 
 `__lockgate_map.LINK` has one partition, so that its records have one order; it is created with the first breakpoint.
 What its records say is in `mirror/offset_map/rules/codec.py`, what becomes of them in
-`mirror/offset_map/rules/ledger.py`.
+`mirror/offset_map/rules/ledger.py`. A log that has lost its end gets it again from the process that wrote it
+(`mirror/offset_map/rules/written_ahead.py`), which looks for that whenever the topic has another leader.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from gateway.mirror.offset_map.rules.codec import (
 )
 from gateway.mirror.offset_map.rules.ledger import Change, OffsetLedger
 from gateway.mirror.offset_map.rules.offset_map import Breakpoint
+from gateway.mirror.offset_map.rules.written_ahead import WrittenAhead
 from gateway.mirror.partition.log_start import batch_at
 from gateway.transport.backoff import Backoff
 from gateway.transport.host import Host
@@ -46,7 +48,9 @@ CONFIGS: Final = {
 LANE: Final = "offset map"
 _ANSWER_S: Final = 15.0
 _READ_S: Final = 15.0
-_MOST_LOSSES: Final = 3
+_MOST_LOSSES: Final = 5
+_LOOK_S: Final = 5.0
+"""So often it is looked whether the topic has another leader."""
 _BATCH_BYTES: Final = 512 * 1024
 
 
@@ -78,6 +82,10 @@ class LinkMaps:
         self._ledgers: dict[PartitionKey, OffsetLedger] = {}
         self._wanted: list[_Wanted] = []
         self._writing = False
+        self._written = WrittenAhead()
+        self._went_back = False
+        self._read_in = -1  # the leader epoch in which the topic was last read to its end
+        self._is_watched = False
 
     def ledger(self, of: PartitionKey, implied: Breakpoint) -> OffsetLedger:
         """The partition's ledger, the same one at each call; it knows what was read so far."""
@@ -112,34 +120,43 @@ class LinkMaps:
             # Many partitions begin at once: what one has asked since this one came is as good an answer for it.
             if self._absent_since >= begun or not await self._is_there():
                 return
+            read_in, self._went_back = self._target.leader_epoch(self.topic, 0), False
             for _ in range(_MOST_LOSSES):
                 if await self._is_read():
                     break
             else:  # brokers that tell of different logs: whoever asks does so again, a little later
                 raise NetError(f"offset map {self.topic} has lost records {_MOST_LOSSES} times while it was read")
-            self._was_read = True
+            self._was_read, self._read_in = True, read_in
             for ledger in self._ledgers.values():
                 ledger.absorb(self._log.position)
 
     async def _is_read(self) -> bool:
         """Up to its end as of now. False: it has lost records, and is to be read on from where they were."""
+        expected = self._written.from_offset(self._log.position)
+        read: set[bytes] = set()
         try:
             async for records in self._log.news(_READ_S):
                 for record in records:
                     self._hand_over(record.offset, record.key or b"", record.value)
+                if expected:
+                    read.update(record.key or b"" for record in records)
                 await asyncio.sleep(0)  # decoding is work; let the others have their turn
         except LogTruncated as exc:
-            # The ledgers here keep what they know. Whoever takes a partition over reads less than was written.
-            _log.error(
-                "offset map %s: %s; where another gateway takes over a mirror of link %s, it may translate offsets of "
-                "before wrongly: audit the link's topics, and delete and create anew the mirror of any that is not "
-                "IDENTICAL",
-                self.topic,
-                exc,
-                self.topic.removeprefix(PREFIX),
-            )
+            # The ledgers here keep what they know. Whoever takes a partition over reads less than was written, until
+            # the process that wrote it has noticed.
+            _log.error("offset map %s: %s; each gateway writes again what it wrote of it", self.topic, exc)
             return False
-        return True
+        if not (lost := self._written.lost(expected, read)):
+            return True
+        _log.error(
+            "offset map %s has lost %d record(s) that this gateway wrote, and gets them again; offsets that another "
+            "gateway translated for link %s meanwhile may be too high: audit the link's topics",
+            self.topic,
+            len(lost),
+            self.topic.removeprefix(PREFIX),
+        )
+        await self._append(lost)
+        return False
 
     async def _is_there(self) -> bool:
         """False when it certainly is not. A broker that does not know it is no proof: equal offsets would be taken
@@ -198,6 +215,8 @@ class LinkMaps:
         self._wanted.append(_Wanted(changes, done, error))
         if not self._writing:
             self._writing = self._tasks.spawn(self._write(), f"offset map {self.topic}") is not None
+        if not self._is_watched:
+            self._is_watched = self._tasks.spawn(self._watch(), f"leader of offset map {self.topic}") is not None
 
     async def _write(self) -> None:
         backoff = Backoff(*self._target.config.retry_backoff_s, self._target.rng)
@@ -220,11 +239,32 @@ class LinkMaps:
         """Write all of it; None, or why it may not be there. What is written twice says the same."""
         try:
             await self._log.ensure(_READ_S)
-            for changes in _batches([change for one in wanted for change in one.changes]):
-                await self._log.append(changes, _ANSWER_S)
-        except (NetError, ProtocolError, TimeoutError, OSError) as exc:
+            await self._append([change for one in wanted for change in one.changes])
+            if self._may_lack_some():
+                await self.catch_up()
+        except (NetError, ProtocolError, TimeoutError, OSError, MapFormatError) as exc:
             return str(exc) or type(exc).__name__
         return None
+
+    async def _append(self, wanted: Sequence[Change]) -> None:
+        for changes in _batches(wanted):
+            base = await self._log.append(changes, _ANSWER_S)
+            self._went_back |= self._written.wrote(changes, base)
+
+    def _may_lack_some(self) -> bool:
+        """Of what this process wrote: the log went back, or another broker leads it now."""
+        led_in = self._target.leader_epoch(self.topic, 0)
+        return bool(self._written) and (self._went_back or led_in != self._read_in)
+
+    async def _watch(self) -> None:
+        """Where nothing is to be written for long, what is lost is noticed, too."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if self._may_lack_some():
+                try:
+                    await self.catch_up()
+                except (NetError, ProtocolError, TimeoutError, OSError, MapFormatError) as exc:
+                    _log.warning("offset map %s: %s", self.topic, exc)
 
 
 async def _header_at(copy: Cluster, topic: str, partition: int, offset: int) -> BatchHeader | None:
