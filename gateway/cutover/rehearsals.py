@@ -56,7 +56,7 @@ class Rehearsals:
             raise BadRequest("no topic to rehearse was named")
         names = list(dict.fromkeys(topics))
         for name in names:
-            self._mirrors.require_promotable(link, name)
+            self._mirrors.require_promotable(link, name, direction=None)
         return names
 
     async def _run(self, link: str, names: Sequence[str], bound_s: float) -> Rehearsal:

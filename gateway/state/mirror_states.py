@@ -79,7 +79,7 @@ _REFUSED: Mapping[MirrorOperation, Mapping[MirrorState, str]] = {
     MirrorOperation.PROMOTE: {
         _S.PAUSED: "is PAUSED; resume it first, so that it can catch up",
         _S.SOURCE_UNAVAILABLE: "cannot be promoted: its source is unavailable, so its last records cannot be known",
-        _S.STOPPED: "is promoted already (STOPPED)",
+        _S.STOPPED: "is promoted already (STOPPED): it is written on the target",
     },
     MirrorOperation.FORCE_PROMOTE: {_S.PAUSED: "is PAUSED; resume it first, so that it can catch up"},
     MirrorOperation.FAILOVER: {_S.STOPPED: "is STOPPED already: it is written on the target"},

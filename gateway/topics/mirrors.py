@@ -30,6 +30,7 @@ from gateway.topics.config_drift import ConfigDrift, SetBack
 from gateway.topics.copy_differences import CopyDifferences
 from gateway.topics.create import MirrorCreator
 from gateway.topics.plan import AS_THE_LINK_SAYS, MirrorPlan, Wanted
+from gateway.topics.rules.direction import why_not_this_way
 from gateway.topics.status import Measure
 from gateway.topics.topic_configs import TargetConfigs
 from gateway.transport.background import Background
@@ -266,14 +267,14 @@ class Mirrors:
         *,
         groups: Sequence[str] = (),
         force: bool = False,
-        direction: MirrorDirection | None = None,
+        direction: MirrorDirection = MirrorDirection.FORWARD,
         then_reverse: ThenReverse = ThenReverse.NO,
         keep_late: bool = False,
     ) -> Sequence[MirrorView]:
         """Start to promote the topics as one set, all or none; it goes on after this returns.
 
-        `groups`: mirror groups that change sides with them. `direction`: which way they must go now, if the caller says
-        so. `then_reverse`: kept with the first step of it. `keep_late`: see `TopicPromoter.promote`.
+        `groups`: mirror groups that change sides with them. `direction`: REVERSE takes topics home that are mirrored
+        back. `then_reverse`: kept with the first step of it. `keep_late`: see `TopicPromoter.promote`.
 
         Returns once the promote was refused (raises), has ended, or all topics are PENDING_STOPPED. How it ends
         is in the mirrors' state: STOPPED, or back in the state before with `promote_error`.
@@ -286,8 +287,7 @@ class Mirrors:
             raise BadRequest("no topic to promote was named")
         names = list(dict.fromkeys(topics))
         for name in names:
-            self.require_promotable(link, name, force=force)
-            _require_direction(self._records.mirror(link, name), direction)
+            self.require_promotable(link, name, force=force, direction=direction)
         self._promoting.update((link, name) for name in names)
         run = asyncio.create_task(
             self._run_promote(link, names, groups, force, then_reverse, keep_late),
@@ -387,8 +387,12 @@ class Mirrors:
         finally:
             self._promoting -= names
 
-    def require_promotable(self, link: str, topic: str, *, force: bool = False) -> None:
+    def require_promotable(
+        self, link: str, topic: str, *, force: bool = False, direction: MirrorDirection | None
+    ) -> None:
         """What is known here of a promote of the topic: without an answer of a cluster, and of other topics.
+
+        `direction`: which way it is to go; None: the one that it has.
 
         Raises:
             NotFound, WrongState, Conflict: it would not begin.
@@ -396,6 +400,9 @@ class Mirrors:
         operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
         mirror = self._records.mirror(link, topic)
         require_running(self._records.link(link), [topic])
+        require_created(mirror)
+        if direction is not None and (why_not := why_not_this_way(mirror, direction)):
+            raise WrongState(f"mirror topic '{topic}' {why_not}")
         self._require(operation, mirror)
         if (link, topic) in self._promoting:
             raise Conflict(f"mirror topic '{topic}' is being promoted already")
@@ -446,14 +453,6 @@ class Mirrors:
             raise
         finally:
             self._promoting.difference_update((link, topic) for topic in topics)
-
-
-def _require_direction(mirror: MirrorRecord, direction: MirrorDirection | None) -> None:
-    if direction is not None and mirror.failback.direction is not direction:
-        raise Conflict(
-            f"mirror topic '{mirror.mirror_topic}' goes {mirror.failback.direction} now, not {direction}; "
-            "describe it, and ask again"
-        )
 
 
 def _begins_paused(mirror: MirrorRecord) -> MirrorRecord:

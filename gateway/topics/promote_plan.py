@@ -13,6 +13,7 @@ from gateway.operations.records import Records
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import WrongState
 from gateway.state.per_partition import WrongLength
+from gateway.state.records import MirrorDirection
 from gateway.topics.mirrors import Mirrors, MirrorView
 
 REFUSALS: Final = (ControlError, WrongState, WrongLength)
@@ -46,12 +47,18 @@ class PromotePlanner:
         self._promoter = promoter
 
     async def refusals(
-        self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False
+        self,
+        link: str,
+        topics: Sequence[str],
+        *,
+        groups: Sequence[str] = (),
+        force: bool = False,
+        direction: MirrorDirection = MirrorDirection.FORWARD,
     ) -> Mapping[str, Exception]:
         """Topic -> why it would not be promoted, in the order in which they were named; without an entry it would be.
 
-        `groups`: that are to change sides with them. A topic that cannot be promoted by itself is left out of the set;
-        what refuses the set is told of each of it.
+        `groups`: that are to change sides with them. `direction`: REVERSE is a promote that goes home. A topic that
+        cannot be promoted by itself is left out of the set; what refuses the set is told of each of it.
 
         Raises:
             NotFound: no such link. Of a topic that does not exist its own entry says so.
@@ -61,7 +68,7 @@ class PromotePlanner:
         names, fit = list(dict.fromkeys(topics)), []
         for name in names:
             try:
-                self._mirrors.require_promotable(link, name, force=force)
+                self._mirrors.require_promotable(link, name, force=force, direction=direction)
             except REFUSALS as exc:
                 alone[name] = exc
             else:
@@ -76,7 +83,13 @@ class PromotePlanner:
         return {name: found[name] for name in names if name in found}
 
     async def plan(
-        self, link: str, topics: Sequence[str], *, groups: Sequence[str] = (), force: bool = False
+        self,
+        link: str,
+        topics: Sequence[str],
+        *,
+        groups: Sequence[str] = (),
+        force: bool = False,
+        direction: MirrorDirection = MirrorDirection.FORWARD,
     ) -> PromoteSetPlan:
         """Of a promote of these topics as one set, and of these groups with them.
 
@@ -88,7 +101,7 @@ class PromotePlanner:
         names = list(dict.fromkeys(topics))
         for name in names:
             self._records.mirror(link, name)
-        refusals = await self.refusals(link, names, groups=groups, force=force)
+        refusals = await self.refusals(link, names, groups=groups, force=force, direction=direction)
         views = [await self._mirrors.describe(link, name) for name in names]
         limit = parse(self._records.link(link).configs).throttle_bytes_per_second
         blockers = list(dict.fromkeys(str(exc) for exc in refusals.values()))  # a set has one reason for all of it

@@ -297,6 +297,7 @@ class Conductor(threading.Thread):
             if not left or (verb == "promote" and len(left) < len(topics)):
                 return
             body = {"mirror_topic_names": left, **({"force": True} if act.force else {})}
+            body |= {"mirror_direction": begin[1]} if verb == "promote" else {}
             if act.twice:
                 other = threading.Thread(target=self._ask, args=("POST", path, body), daemon=True)
                 other.start()

@@ -233,9 +233,9 @@ def test_a_gateway_killed_at_any_moment_of_the_ways_goes_on_from_the_record(trip
             killed = False
             while not _is(period, state, direction):
                 lines = _log_lines(period) + rng.randrange(8)
-                answer = period.gateway.api.post(
-                    f"/v3/links/{period.link}/mirrors:{verb}", json={"mirror_topic_names": list(period.topics)}
-                )
+                body: dict[str, object] = {"mirror_topic_names": list(period.topics)}
+                body |= {"mirror_direction": "REVERSE"} if (verb, state) == ("promote", "ACTIVE") else {}
+                answer = period.gateway.api.post(f"/v3/links/{period.link}/mirrors:{verb}", json=body)
                 assert answer.is_success or answer.status_code in (409, 502), answer.text
                 if not killed:
                     wait_until(partial(_stepped, period, lines, state, direction), what="a step")

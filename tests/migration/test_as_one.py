@@ -62,7 +62,7 @@ def test_there_and_home_under_load(sides: GroupSides, tmp_path: Path, protocol: 
             there.wait_for(50, 120.0)
             reverse(sides, names)
             there.wait_for(50, 120.0)
-            promote(sides, names, app)  # home, in the middle of its transactions
+            promote(sides, names, app, direction="REVERSE")  # home, in the middle of its transactions
             settled(sides, names, app, ("ACTIVE", "FORWARD"), "ACTIVE")
         with application(sides.source.bootstrap) as after:
             after.wait_for(50, 120.0)
@@ -76,9 +76,9 @@ def test_there_and_home_under_load(sides: GroupSides, tmp_path: Path, protocol: 
     assert transformed == written
 
 
-def promote(sides: GroupSides, topics: tuple[str, ...], group: str) -> None:
-    """Without `force`."""
-    body = {"mirror_topic_names": list(topics), "group_names": [group]}
+def promote(sides: GroupSides, topics: tuple[str, ...], group: str, direction: str = "FORWARD") -> None:
+    """Without `force`; REVERSE goes home."""
+    body = {"mirror_topic_names": list(topics), "group_names": [group], "mirror_direction": direction}
     answer, _ = answered(lambda: sides.gateway.api.post("/v3/links/west/mirrors:promote", json=body))
     assert answer.is_success, answer.text
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from gateway.api.links.link_models import ConfigEntry
-from gateway.api.models import Body
+from gateway.api.models import Body, ForceOption
 from gateway.api.paging import ListMetadata
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import BadRequest
@@ -68,19 +68,26 @@ class TransitionErrorEntry(BaseModel):
     error_message: str
 
 
-class AlterMirrors(Body):
-    """Several mirror topics, treated as one set.
+class PromoteMirror(ForceOption):
+    """`mirror_direction`: FORWARD promotes to the target, REVERSE takes topics home that are mirrored back.
 
-    `mirror_direction`: refused (409) unless all of them go this way. Whoever asks again after an answer was lost names
-    it: a promote of a topic that has come back to the source meanwhile would move it to the target. `group_names`:
-    mirror groups, by their names on the target, that change sides with the topics under the same write pause; refused
-    (409) with `force`.
+    Topics that do not go this way now are refused (409) with the side that they are written on: so one that is asked
+    for again never turns round what it has brought about.
+    """
+
+    mirror_direction: MirrorDirection = MirrorDirection.FORWARD
+
+
+class AlterMirrors(PromoteMirror):
+    """Several mirror topics, promoted as one set: all of them go to the target, or all of them home.
+
+    `mirror_direction`: FORWARD promotes to the target, REVERSE takes topics home that are mirrored back. Topics that do
+    not go this way now are refused (409) with the side that they are written on. `group_names`: mirror groups, by their
+    names on the target, that change sides with the topics under the same write pause; refused (409) with `force`.
     """
 
     mirror_topic_names: list[str]
-    force: bool = False
     group_names: list[str] = Field(default_factory=list)
-    mirror_direction: MirrorDirection | None = None
 
 
 class MirrorLag(BaseModel):

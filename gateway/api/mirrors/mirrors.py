@@ -12,11 +12,12 @@ from gateway.api.mirrors.mirror_models import (
     CreateMirror,
     MirrorData,
     MirrorList,
+    PromoteMirror,
     TranslatedOffset,
     mirror_key,
     partitions_of,
 )
-from gateway.api.models import ForceOption, MirrorNames, ValidateOnly
+from gateway.api.models import MirrorNames, ValidateOnly
 from gateway.api.paging import Paged
 from gateway.api.plane import Plane
 from gateway.api.rehearsal_models import RehearsalData, RehearsalPlanData, RehearsePromote
@@ -59,14 +60,16 @@ def router(plane: Plane) -> APIRouter:
 
     _add_switches(routes, plane)
 
-    @routes.post("/{topic}:promote", status_code=202, summary="Begin to promote a mirror topic")
+    @routes.post("/{topic}:promote", status_code=202, summary="Begin to promote a mirror topic to the target, or home")
     async def promote_mirror(
-        link: str, topic: str, body: ForceOption | None = None, validate_only: ValidateOnly = False
+        link: str, topic: str, body: PromoteMirror | None = None, validate_only: ValidateOnly = False
     ) -> MirrorData | PromotePlanData:
-        force = bool(body and body.force)
+        asked = body or PromoteMirror()
+        way = asked.mirror_direction
         if validate_only:
-            return PromotePlanData.of(await plane().promote_plans.plan(link, [topic], force=force))
-        return MirrorData.of((await plane().mirrors.promote(link, [topic], force=force))[0])
+            plans = plane().promote_plans
+            return PromotePlanData.of(await plans.plan(link, [topic], force=asked.force, direction=way))
+        return MirrorData.of((await plane().mirrors.promote(link, [topic], force=asked.force, direction=way))[0])
 
     return routes
 
@@ -115,15 +118,15 @@ def batch_router(plane: Plane) -> APIRouter:
     @routes.post(
         "/v3/links/{link}/mirrors:promote",
         status_code=202,
-        summary="Begin to promote mirror topics as one set",
+        summary="Begin to promote mirror topics as one set, to the target or home",
     )
     async def promote_mirrors(
         link: str, body: AlterMirrors, validate_only: ValidateOnly = False
     ) -> MirrorList | PromotePlanData:
         if validate_only:
             plans = plane().promote_plans
-            names, along = body.mirror_topic_names, body.group_names
-            return PromotePlanData.of(await plans.plan(link, names, groups=along, force=body.force))
+            names, along, way = body.mirror_topic_names, body.group_names, body.mirror_direction
+            return PromotePlanData.of(await plans.plan(link, names, groups=along, force=body.force, direction=way))
         views = await plane().mirrors.promote(
             link,
             body.mirror_topic_names,

@@ -178,7 +178,7 @@ function failback({ link, topic, lag }) {
   return { id: "failback", label: "Fail back…", title: `Fail ${topic} back to the source`, role: "operator", danger: true, name: topic,
     cli: () => line("mirror", "promote", topic, "--link", link, "--failback"),
     plan: async () => {
-      const plan = await ask("POST", mirrorsPath(link, "promote", true), { mirror_topic_names: [topic], force: false });
+      const plan = await ask("POST", mirrorsPath(link, "promote", true), { mirror_topic_names: [topic], force: false, mirror_direction: "REVERSE" });
       return { blockers: plan.blockers, facts: [["To be copied to the source first", many(lag, "record")]], lines: ["Writes pause until the mirror back has drained, and go to the source again from then on."] };
     },
     run: async () => { await ask("POST", mirrorsPath(link, "promote"), { mirror_topic_names: [topic], force: false, mirror_direction: "REVERSE" }); return `The failback of ${topic} has begun.`; } };

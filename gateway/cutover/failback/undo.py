@@ -121,7 +121,7 @@ class Undos:
                 )
         if validate_only:
             for name in names:
-                self._mirrors.require_promotable(link, name)
+                self._mirrors.require_promotable(link, name, direction=MirrorDirection.REVERSE)
             await self._promoter.check(link, names, groups=groups, keep_late=keep_late)
             return [self._mirrors.view(self._records.mirror(link, name)) for name in names]
         return await self._mirrors.promote(

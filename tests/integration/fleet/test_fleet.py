@@ -113,7 +113,7 @@ def test_a_gateway_that_is_stopped_while_a_topic_fails_back_does_not_write_it_by
             """A promote that a busy machine does not get done within its pause is asked for again."""
             found = fleet.mirror(leader)
             if found["mirror_direction"] != "FORWARD" and found["mirror_status"] == "ACTIVE":
-                fleet.operate(leader, "promote")
+                fleet.operate(leader, "promote", mirror_direction="REVERSE")
             return bool(found["mirror_direction"] == "FORWARD")
 
         wait_until(at_home, 60.0, what="the topic at home")

@@ -232,7 +232,9 @@ class Owned:
         mirror = self.mirror()
         if mirror is not None and mirror.is_reverse and target is not None and has > len(target.partitions):
             path = f"/v3/links/{_LINK}/mirrors:promote"
-            code, answer = await self._operator.say("POST", path, {"mirror_topic_names": [OWNED]})
+            code, answer = await self._operator.say(
+                "POST", path, {"mirror_topic_names": [OWNED], "mirror_direction": "REVERSE"}
+            )
             if code not in (0, 409) or (code == 409 and "on the target, too" not in str(answer)):
                 self._add("claims_wrong", f"going home with {has} partitions on the source alone is answered {answer}")
             self._even_out()

@@ -33,10 +33,14 @@ class RoundTrip:
         """What `mirror describe` shows."""
         return self.gateway.mirror(self.link, topic or self.topics[0])
 
-    def post(self, verb: str, *topics: str, code: int = 0, **params: str) -> Any:
-        """One operation over topics, all by default; `code`: the HTTP status that is expected, 0 for any success."""
+    def post(self, verb: str, *topics: str, code: int = 0, direction: str = "", **params: str) -> Any:
+        """One operation over topics, all by default; `code`: the HTTP status that is expected, 0 for any success.
+
+        `direction`: REVERSE is a promote that goes home.
+        """
         path = f"/v3/links/{self.link}/mirrors:{verb}"
-        body = {"mirror_topic_names": list(topics or self.topics)}
+        body: dict[str, Any] = {"mirror_topic_names": list(topics or self.topics)}
+        body |= {"mirror_direction": direction} if direction else {}
         answer, _ = answered(lambda: self.gateway.api.post(path, json=body, params=params))
         assert answer.status_code == code if code else answer.is_success, answer.text
         return answer.json()
@@ -67,7 +71,7 @@ class RoundTrip:
 
     def home(self) -> None:
         """Promote what is mirrored back."""
-        self.post("promote")
+        self.post("promote", direction="REVERSE")
         self.wait_for("ACTIVE", "FORWARD")
 
     def wait_until_mirrored(self, deadline: float = 30.0) -> None:

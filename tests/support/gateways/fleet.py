@@ -128,10 +128,10 @@ class GatewayFleet:
 
         wait_until(reached, deadline, what=f"state {state}")
 
-    def operate(self, by: GatewayProcess, verb: str) -> None:
+    def operate(self, by: GatewayProcess, verb: str, **more: str) -> None:
         """One operation on the mirror topic."""
         path = f"/v3/links/{self.link}/mirrors:{verb}"
-        carried_out(lambda: by.api.post(path, json={"mirror_topic_names": [self.topic]}))
+        carried_out(lambda: by.api.post(path, json={"mirror_topic_names": [self.topic], **more}))
 
     def wait_level(self, deadline: float = 60.0) -> None:
         """Until the topic ends alike on both clusters."""

@@ -223,10 +223,18 @@ VERBS: Final[Mapping[str, Verb]] = {
     "mirror promote": Verb(
         ("POST", f"{ONE}:promote", None),
         (409, "is promoted already (STOPPED)"),
-        "refused (409): it is being promoted, or STOPPED; the command says where it is written already, and sends "
-        "nothing. By REST a topic that came back meanwhile: see `mirror_direction`",
+        "refused (409): it is being promoted, or written on the target already, mirrored back or not; the command says "
+        "so, and sends nothing",
         mirror,
         state(S.STOPPED),
+    ),
+    "mirror promote --failback": Verb(
+        ("POST", f"{ONE}:promote", {"mirror_direction": "REVERSE"}),
+        (409, "is being promoted"),
+        "refused (409): it is on its way home, or written on the source already; the command says so, and sends "
+        "nothing",
+        mirrored_back,
+        state(S.PENDING_STOPPED, reverse=True),
     ),
     "mirror promote --rehearse": Verb(
         ("POST", "/v3/links/l/mirrors:rehearse-promote", NAMED),

@@ -22,6 +22,12 @@ def member(client_id: str, *topics: str) -> MemberView:
     return MemberView(member_id=f"{client_id}-1", client_id=client_id, host="/10.0.0.1", subscribed=frozenset(topics))
 
 
+async def mirrored_back(plane, name):
+    """As after a promote and a reverse."""
+    record = plane.store.mirrors["l", name]
+    await plane.by_hand(changed(record, direction=MirrorDirection.REVERSE, stopped_at=(100,) * len(record.starts)))
+
+
 async def test_pause_and_resume(plane):
     await plane.with_mirror()
     plane.now_ms += 5
@@ -180,11 +186,25 @@ async def test_promote_is_all_or_none(plane):
 async def test_a_promote_that_names_the_other_direction_is_refused(plane):
     await plane.with_mirror()
 
-    with pytest.raises(Conflict, match="goes FORWARD now, not REVERSE; describe it, and ask again"):
+    with pytest.raises(WrongState, match=r"'orders' is written on the source already \(ACTIVE\)"):
         await plane.service.mirrors.promote("l", ["orders"], direction=MirrorDirection.REVERSE)
 
     assert plane.promoters.asked == []
-    await plane.service.mirrors.promote("l", ["orders"], direction=MirrorDirection.FORWARD)
+    await plane.service.mirrors.promote("l", ["orders"])
+
+
+async def test_a_promote_goes_to_the_target_unless_it_is_said_that_it_goes_home(plane):
+    await plane.with_mirror("a")
+    await plane.with_mirror("b")
+    await mirrored_back(plane, "b")
+
+    with pytest.raises(WrongState, match="'b' is written on the target already, and mirrored back to the source"):
+        await plane.service.mirrors.promote("l", ["a", "b"])
+
+    assert plane.promoters.asked == []
+    plane.promoters.gate = asyncio.Event()  # its end is the promoter's
+    await plane.service.mirrors.promote("l", ["b"], direction=MirrorDirection.REVERSE)
+    assert plane.promoters.asked == [("l", ("b",), False)]
 
 
 async def test_promote_without_the_source_only_by_force(plane):

@@ -6,8 +6,16 @@ import pytest
 
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.state.records import MirrorDirection
 from gateway.topics.promote_plan import eta_s
+from tests.support.control.mirror_records import changed
 from tests.support.fakes.fake_engine import status
+
+
+async def mirrored_back(plane, name):
+    """As after a promote and a reverse."""
+    record = plane.store.mirrors["l", name]
+    await plane.by_hand(changed(record, direction=MirrorDirection.REVERSE, stopped_at=(100,) * len(record.starts)))
 
 
 async def test_nothing_blocks_it(plane):
@@ -55,6 +63,15 @@ async def test_each_topic_has_its_own_refusal_and_the_set_one_for_the_others(pla
     plan = await plane.service.promote_plans.plan("l", ["a", "b", "c"])
     assert [line.split("'")[1] for line in plan.blockers if "group g" not in line] == ["b"]
     assert plan.blockers.count("group g reads on the source") == 1
+
+
+async def test_of_a_topic_that_is_mirrored_back_only_the_way_home_is_open(plane):
+    await mirrored_back(plane, (await plane.with_mirror()).mirror_topic)
+    (blocker,) = (await plane.service.promote_plans.plan("l", ["orders"])).blockers
+    assert "is written on the target already" in blocker
+    assert "lockgate mirror promote orders --failback --link l" in blocker
+    home = await plane.service.promote_plans.plan("l", ["orders"], direction=MirrorDirection.REVERSE)
+    assert home.blockers == []
 
 
 async def test_a_paused_link_blocks_it(plane):

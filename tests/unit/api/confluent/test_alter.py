@@ -8,8 +8,9 @@ import pytest
 
 from gateway.api.confluent.alter import VERBS
 from gateway.errors import Conflict
-from gateway.state.records import MirrorState
+from gateway.state.records import MirrorDirection, MirrorState
 from tests.support.control.confluent_shapes import ALTERED, assert_shape, list_of
+from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 from tests.unit.api.confluent.test_links import refused
 
@@ -121,6 +122,17 @@ async def test_asked_again_nothing_changes(api, plane, verb, after):
     before = plane.store.mirrors["l", "a"]
     assert results(await api.post(f"/links/l/mirrors:{verb}", json=named("a"))) == {"a": 400}
     assert plane.store.mirrors["l", "a"] == before
+
+
+async def test_a_promote_never_takes_a_topic_home(api, plane):
+    """The topic is the source of its mirror then, as Confluent has it: a promote of it has no other meaning here."""
+    record = await plane.with_mirror("a")
+    await plane.by_hand(changed(record, direction=MirrorDirection.REVERSE, stopped_at=(100,) * 3))
+    for query in ("", "?validate_only=true"):
+        answer = await api.post(f"/links/l/mirrors:promote{query}", json=named("a"))
+        assert results(answer) == {"a": 400}
+        assert "is written on the target already" in answer.json()["data"][0]["error_message"]
+    assert plane.promoters.asked == []
 
 
 async def test_names_by_pattern(api, plane):

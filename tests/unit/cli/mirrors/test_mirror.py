@@ -278,7 +278,7 @@ def test_a_topic_that_turned_round_meanwhile_is_refused(linked, run, monkeypatch
 
     monkeypatch.setattr(mirror_promote, "_already", and_turns)
     refused = run("mirror", "promote", "--yes", "orders", "--link", "l", code=1)
-    assert "goes REVERSE now, not FORWARD" in refused.stderr
+    assert "is written on the target already, and mirrored back to the source (ACTIVE)" in refused.stderr
     assert linked.plane.promoters.asked == []
 
 
