@@ -28,9 +28,7 @@ S, D = MirrorState, MirrorDirection
 )
 def test_the_side_that_has_the_writes_is_named(state, direction, wanted, said):
     ended = {"stopped_at": (5,)} if direction is D.REVERSE or state is S.STOPPED else {}
-    record = mirror_record(
-        link="l", source_topic="orders", mirror_topic="orders", mirror_id=1, state=state, direction=direction, **ended
-    )
+    record = changed(one_partition("orders", state, 0), direction=direction, **ended)
     found = why_not_this_way(record, wanted)
     assert said in found
     assert bool(said) == bool(found)
