@@ -6,6 +6,7 @@ import pytest
 
 from gateway.state.records import MirrorDirection, MirrorState
 from gateway.topics.rules.direction import why_not_this_way
+from tests.support.control.mirror_records import changed, one_partition
 
 S, D = MirrorState, MirrorDirection
 
