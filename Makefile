@@ -196,6 +196,10 @@ lint: venv ## Check style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+.PHONY: house
+house: venv ## Count the files, lines and classes of the code, and the files that a common change touches
+	@$(BIN)/python scripts/house.py
+
 .PHONY: fmt
 fmt: venv ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix-only .
