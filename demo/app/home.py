@@ -22,7 +22,7 @@ def undo(run: AppRun) -> None:
     with run.view.step("Undo the migration") as step:
         for attempt in range(1, _TRIES + 1):
             try:
-                run.command("migration", "undo", MIGRATION, timeout_s=MOVED_S)
+                run.command("migration", "undo", MIGRATION, "--yes", timeout_s=MOVED_S)
                 break
             except DemoError as error:
                 step.note = error.log_tail

@@ -98,7 +98,7 @@ def there_and_back(run: ExactRun) -> None:
     _traffic(run, "on the target")
     with run.view.step("Reverse: the failback destination follows the target"):
         for topic in TOPICS:
-            run.command("mirror", "reverse", topic, *link)
+            run.command("mirror", "reverse", topic, *link, "--yes")
         _until_each(run, lambda found: found.state == "ACTIVE", "every reverse mirror to be ACTIVE", STATES_S)
     _traffic(run, "on the target, mirrored back")
     with run.view.step("Promote the reverse mirrors: back on the source"):

@@ -329,6 +329,7 @@ def undo(
         typer.Option("--keep-late-writes", help="What was written to the source beside the gateway stays there."),
     ] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end.")] = True,
+    yes: Yes = False,
     dry_run: DryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
@@ -347,6 +348,7 @@ def undo(
         groups=groups,
         keep_late_writes=keep_late_writes,
         wait=wait,
+        yes=yes,
         dry_run=dry_run,
     )
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from gateway.cli import completion
 from gateway.cli.api import REFUSED, Api, Refused, fail, segment
+from gateway.cli.consent import named, require_consent
 from gateway.cli.mirrors.mirror_common import end, mirror_path, results
 from gateway.cli.mirrors.mirror_shown import records
 from gateway.cli.output import Output, dump, since
 from gateway.cli.waiting import until_done
 
+_DRY: Final = "validate_only=true"
 NameOrFile = Annotated[
     str, typer.Argument(metavar="MIGRATION|FILE", help="Its name, or its file.", autocompletion=completion.migrations)
 ]
@@ -28,17 +30,18 @@ def undo_migration(
     groups: bool,
     keep_late_writes: bool,
     wait: bool,
+    yes: bool,
     dry_run: bool,
 ) -> None:
     """Ask for it, wait for its end, and say what became of each topic. Ends the command with 1 when one is not home."""
     query = [f"application={segment(application)}"] if application else []
     query += ["groups=true"] if groups else []
     query += ["keep_late_writes=true"] if keep_late_writes else []
-    query += ["validate_only=true"] if dry_run else []
-    path = f"/v3/migrations/{segment(name)}:undo" + (f"?{'&'.join(query)}" if query else "")
-    api = Api(url)
+    path, api = f"/v3/migrations/{segment(name)}:undo", Api(url)
     try:
-        answer = api.post(path)
+        if not (yes or dry_run):
+            require_consent(_asked(name, api.post(_with_query(path, [*query, _DRY]))), name, yes=False)
+        answer = api.post(_with_query(path, [*query, _DRY] if dry_run else query))
         topics = answer["mirror_topic_names"]
         waits = wait and not dry_run
         done = until_done(api, mirror_path(answer["link_name"]), topics, "going home") if waits else []
@@ -62,6 +65,21 @@ def undo_migration(
         typer.echo(
             f"migration {name} is {answer['migration']['state']}; lockgate migration resume {name} promotes again"
         )
+
+
+def _asked(name: str, plan: Any) -> str:
+    groups = f" with {_count(plan['groups'])}" if plan["groups"] else ""
+    demoted = f", after the demote of {_count(plan['demoted_groups'])}" if plan["demoted_groups"] else ""
+    what = f"this takes {named(plan['mirror_topic_names'])} of migration {name} home{groups}{demoted}"
+    return f"{what}; clients write to the source from then on"
+
+
+def _count(groups: list[str]) -> str:
+    return f"{len(groups)} group{'' if len(groups) == 1 else 's'} ({', '.join(groups)})"
+
+
+def _with_query(path: str, query: list[str]) -> str:
+    return path + (f"?{'&'.join(query)}" if query else "")
 
 
 def is_file(name: str) -> bool:

@@ -41,6 +41,7 @@ def reverse(
     pause: Annotated[bool, typer.Option("--pause", help="Leave the mirror back paused until `mirror resume`.")] = False,
     force: Force = False,
     wait: Wait = True,
+    yes: Yes = False,
     dry_run: ReverseDryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
@@ -49,7 +50,7 @@ def reverse(
 
     Topics that are still mirrored to the target are promoted first.
     """
-    _reverse(topics, link, "pause" if pause else "start", output, url, force=force, wait=wait, dry_run=dry_run)
+    _reverse(topics, link, "pause" if pause else "start", output, url, force=force, wait=wait, yes=yes, dry_run=dry_run)
 
 
 def reverse_and_start(
@@ -57,12 +58,13 @@ def reverse_and_start(
     link: Link,
     force: Force = False,
     wait: Wait = True,
+    yes: Yes = False,
     dry_run: ReverseDryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Promote topics if they are not yet, and mirror them back to the source."""
-    _reverse(topics, link, "start", output, url, force=force, wait=wait, dry_run=dry_run)
+    _reverse(topics, link, "start", output, url, force=force, wait=wait, yes=yes, dry_run=dry_run)
 
 
 def reverse_and_pause(
@@ -70,26 +72,48 @@ def reverse_and_pause(
     link: Link,
     force: Force = False,
     wait: Wait = True,
+    yes: Yes = False,
     dry_run: ReverseDryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """The same, and leave the mirror back paused until `mirror resume`."""
-    _reverse(topics, link, "pause", output, url, force=force, wait=wait, dry_run=dry_run)
+    _reverse(topics, link, "pause", output, url, force=force, wait=wait, yes=yes, dry_run=dry_run)
 
 
 def _reverse(
-    topics: list[str], link: str, how: str, output: Output, url: str, *, force: bool, wait: bool, dry_run: bool
+    topics: list[str],
+    link: str,
+    how: str,
+    output: Output,
+    url: str,
+    *,
+    force: bool,
+    wait: bool,
+    yes: bool,
+    dry_run: bool,
 ) -> None:
     api, names = Api(url), list(dict.fromkeys(topics))
     path = f"{mirror_path(link)}:reverse-and-{how}-mirror"
-    if dry_run:
-        _reverse_plans(_post(api, f"{path}?validate_only=true", names, force=force), output)
-        return
+    if dry_run or not yes:
+        plans = _post(api, f"{path}?validate_only=true", names, force=force)
+        if dry_run:
+            _reverse_plans(plans, output)
+            return
+        end([line for plan in plans for line in plan["blockers"]])
+        require_consent(_reversal(names, link, promoted=plans[0]["promoted_first"]), link, yes=yes)
     done = _post(api, path, names, force=force)
     if wait:
         done = until_reversed(api, mirror_path(link), names)
     _finish("reversed" if wait else "reversing", done, ("ACTIVE", "PAUSED", "SOURCE_UNAVAILABLE"), output, wait=wait)
+
+
+def _reversal(names: list[str], link: str, *, promoted: bool) -> str:
+    """What a reverse does to these topics, which are all of one kind."""
+    if promoted:
+        what = f"this promotes {named(names)} of link {link}, and mirrors back what is written then"
+        return f"{what}; clients write to the target from then on"
+    return f"this mirrors {named(names)} of link {link} back: the source gets what is written on the target"
 
 
 def _reverse_plans(plans: list[Any], output: Output) -> None:
@@ -204,8 +228,8 @@ def restore(
             typer.echo(f"{plan['mirror_topic_name']}: {line}", err=True)
     if dry_run:
         would("truncate-and-restore", topics, link, output, url)
-    if not yes:
-        typer.confirm("Delete these topics on the source, and fill them anew?", abort=True, err=True)
+    what = f"this deletes {named(names)} of link {link} on the source, and fills them anew from the target"
+    require_consent(what, link, yes=yes)
     done = _post(api, f"{mirror_path(link)}:truncate-and-restore", names)
     if wait:
         done = until_done(api, mirror_path(link), names, "restoring")

@@ -178,11 +178,14 @@ def test_undo_by_name_or_by_file_and_what_status_says(linked, run, file):
     assert (told["stage"], told["undo"]["open"], told["undo"]["records_at_risk"]) == ("PROMOTED", 1, 0)
     assert "0 records at risk" in " ".join(run("migration", "status", "m").stdout.split())
     assert run("migration", "undo", "m", "--dry-run").stdout == "would take home orders\n"
+    asked = run("migration", "undo", "m", code=2).stderr
+    assert "this takes 1 topic (orders) of migration m home; clients write to the source from then on" in asked
+    assert plane.promoters.asked == []
     plane.promoters.gate = asyncio.Event()
-    said = run("migration", "undo", str(file), "--keep-late-writes", "--no-wait").stdout.splitlines()
+    said = run("migration", "undo", "--yes", str(file), "--keep-late-writes", "--no-wait").stdout.splitlines()
     assert plane.promoters.kept_late
     assert said == ["going home: orders", "migration m is PAUSED; lockgate migration resume m promotes again"]
-    assert "on its way home already" in run("migration", "undo", "m", code=1).stderr
+    assert "on its way home already" in run("migration", "undo", "--yes", "m", code=1).stderr
     assert "there is no migration 'x'" in run("migration", "undo", "x", code=1).stderr
 
 

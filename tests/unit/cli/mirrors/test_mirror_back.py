@@ -34,7 +34,7 @@ def stopped(linked: ControlServer, run: Run) -> ControlServer:
 
 def test_reverse_waits_until_the_old_source_follows(stopped, run):
     stopped.plane.engine.numbers["l", "orders"] = [status(0), status(1)]
-    assert run("mirror", "reverse", "orders", "--link", "l").stdout == "reversed orders (ACTIVE)\n"
+    assert run("mirror", "reverse", "--yes", "orders", "--link", "l").stdout == "reversed orders (ACTIVE)\n"
     shown = run("mirror", "describe", "orders", "--link", "l").stdout
     assert "from the target back to the source" in shown
     listed = run("mirror", "list", "--link", "l").stdout
@@ -42,12 +42,35 @@ def test_reverse_waits_until_the_old_source_follows(stopped, run):
 
 
 def test_reverse_and_pause(stopped, run):
-    assert run("mirror", "reverse", "orders", "--link", "l", "--pause").stdout == "reversed orders (PAUSED)\n"
+    assert run("mirror", "reverse", "orders", "--link", "l", "--pause", "--yes").stdout == "reversed orders (PAUSED)\n"
+
+
+@pytest.mark.parametrize("verb", ["reverse", "reverse-and-start-mirror", "reverse-and-pause-mirror"])
+def test_a_reverse_is_not_begun_where_nobody_can_be_asked(stopped, run, verb):
+    before = dict(stopped.plane.store.mirrors)
+    asked = run("mirror", verb, "orders", "--link", "l", code=2).stderr
+    assert "this mirrors 1 topic (orders) of link l back: the source gets what is written on the target" in asked
+    assert "--yes goes on without asking" in asked
+    assert dict(stopped.plane.store.mirrors) == before
+
+
+def test_a_reverse_that_promotes_first_says_so(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    asked = run("mirror", "reverse", "orders", "--link", "l", code=2).stderr
+    assert "this promotes 1 topic (orders) of link l, and mirrors back what is written then" in asked
+    assert "clients write to the target from then on" in asked
+    assert linked.plane.promoters.asked == []
+
+
+def test_what_would_be_refused_is_not_asked_for(stopped, run):
+    stopped.plane.source.existing["orders"].ranges = [(0, 104), (0, 100)]
+    error = run("mirror", "reverse", "orders", "--link", "l", code=1).stderr
+    assert "4 records are on the source and not on the target" in error
 
 
 def test_reverse_refused_says_how_many_records(stopped, run):
     stopped.plane.source.existing["orders"].ranges = [(0, 104), (0, 100)]
-    error = run("mirror", "reverse", "orders", "--link", "l", code=1).stderr
+    error = run("mirror", "reverse", "--yes", "orders", "--link", "l", code=1).stderr
     assert "4 records are on the source and not on the target (4 in partition 0)" in error
 
 
@@ -80,7 +103,8 @@ def test_restore_says_what_goes_and_asks(stopped, run):
     plane.source.existing["orders"].ranges = [(0, 104), (0, 100)]
     plane.target.existing["orders"].ranges = [(10, 100), (0, 100)]
     plane.engine.numbers["l", "orders"] = [status(0), status(1)]
-    refused = run("mirror", "truncate-and-restore", "orders", "--link", "l", code=1).stderr
+    refused = run("mirror", "truncate-and-restore", "orders", "--link", "l", code=2).stderr
+    assert "this deletes 1 topic (orders) of link l on the source, and fills them anew from the target" in refused
     assert "orders: 4 records that only the failback destination has are thrown away (4 in partition 0)" in refused
     assert "orders: 10 records that the target does not keep any more are thrown away (10 in partition 0)" in refused
     assert "orders: 190 offsets are filled from the target" in refused
@@ -92,7 +116,7 @@ def test_restore_says_what_goes_and_asks(stopped, run):
 
 
 def test_no_wait(stopped, run):
-    out = run("mirror", "reverse", "orders", "--link", "l", "--no-wait").stdout
+    out = run("mirror", "reverse", "--yes", "orders", "--link", "l", "--no-wait").stdout
     assert out == "reversing orders (PENDING_SYNCHRONIZE)\n"
 
 

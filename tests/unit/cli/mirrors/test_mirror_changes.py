@@ -112,5 +112,5 @@ def test_reverse_waits_for_the_promote_too(linked, run):
         plane.promoters.cutover = (7, 8)
 
     linked.do(level)
-    done = run("mirror", "reverse-and-pause-mirror", "orders", "--link", "l").stdout
+    done = run("mirror", "reverse-and-pause-mirror", "--yes", "orders", "--link", "l").stdout
     assert done == "reversed orders (PAUSED)\n"
