@@ -214,5 +214,7 @@ class SendBuffer(ABC):
         if self._pipe is not None:
             self._pipe.close()
             self._pipe = None
+        self._out.clear()
+        self._out_bytes = 0
         self._fd = -1
         self._socket.close()

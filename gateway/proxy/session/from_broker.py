@@ -31,6 +31,13 @@ class FromBroker(Session):
         self._unwatched = False  # its beginning is to be looked at
         self._taken_at = self._answered_at = 0.0
 
+    def close(self, reason: str) -> None:
+        """See `Session.close`, and `FromClient.close`."""
+        super().close(reason)
+        self._answers.clear()
+        self._responses.forget()
+        self._current = None
+
     def upstream_data(self, data: Buffer) -> None:
         """Bytes arrived from the target broker. They change after the call."""
         if self._answers:

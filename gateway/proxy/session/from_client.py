@@ -134,7 +134,7 @@ class FromClient(Session):
         self.context.wires.collect()
         try:
             rest = self._requests.feed(data)
-            if rest is not None:
+            if rest is not None and not self.closed:
                 self._backlog.appendleft(bytes(rest))
                 self._backlog_bytes += len(rest)
         except (StreamError, ProtocolError) as error:
@@ -166,10 +166,11 @@ class FromClient(Session):
             held.holds(self, self._held, unfinished=self._requests.collecting)
 
     def close(self, reason: str) -> None:
-        """See `Session.close`. What nobody will look at any more is not kept until the session is forgotten."""
+        """See `Session.close`. What nobody will look at any more is not kept until garbage is collected next: a session
+        and its requests know each other, and a gateway collects seldom."""
         super().close(reason)
         self._backlog.clear()
-        self._answers.clear()
+        self._requests.forget()
 
     def release(self, exchange: Exchange) -> None:
         """See `Session.release`."""

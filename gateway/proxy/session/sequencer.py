@@ -24,6 +24,11 @@ class Sequencer:
     def __len__(self) -> int:
         return len(self.queue)
 
+    def forget(self) -> None:
+        """The connection is closed: nobody is answered."""
+        self.queue.clear()
+        self.waiting_bytes = 0
+
     def begin(self, exchange: Exchange) -> None:
         """Take a place at the end."""
         self.queue.append(exchange)

@@ -448,6 +448,8 @@ class Session(ABC):
         for callback in self.on_close:
             callback()
         self.on_close.clear()
+        self._expected.clear()
+        self._sequencer.forget()
         self.context.session_closed(self, reason)
 
     def lease_over(self) -> None:

@@ -72,6 +72,11 @@ class RequestStream:
         """So much of the opaque frame, at most `through`, has gone another way."""
         self.through -= count
 
+    def forget(self) -> None:
+        """Nobody will look at what has arrived."""
+        self._chunks.clear()
+        self._need = self.held = self.through = 0
+
     def feed(self, data: Buffer) -> memoryview | None:
         """Take bytes as they came. Raises StreamError on a size that no broker would accept."""
         if self.through >= len(data) > 0:
@@ -183,6 +188,11 @@ class ResponseStream:
         self.through -= count
         if not self.through:
             self._sink.response_ended()
+
+    def forget(self) -> None:
+        """Nobody will look at what has arrived."""
+        self._chunks.clear()
+        self._need = self._have = self.through = 0
 
     def feed(self, data: Buffer) -> memoryview | None:
         """Take bytes as they came. Raises StreamError on a negative size."""

@@ -101,7 +101,9 @@ class Timer:
         self.was_cancelled = False
 
     def cancel(self) -> None:
+        """As asyncio's: it forgets what it would have called."""
         self.was_cancelled = True
+        self.callback, self.args = None, ()
 
     def cancelled(self) -> bool:
         return self.was_cancelled
