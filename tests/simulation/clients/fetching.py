@@ -182,6 +182,14 @@ class Fetcher:
             self._took()
 
     async def _reset(self, keys: Collection[Key]) -> None:
+        """Not where another broker leads by a later epoch: one that has lost its cluster knows no better. A client that
+        has the epoch of its position, as Java's has, does not believe it, either (KIP-320)."""
+        before = {key: self._cluster.leader_epoch(*key) for key in keys}
+        for _ in self._cluster.view.brokers:  # each refresh asks the next one
+            await self._cluster.refresh({topic for topic, _ in keys}, CONNECT_TRY_S)
+        keys = [key for key in keys if self._cluster.leader_epoch(*key) == before[key]]
+        if not keys:
+            return
         self._client.failed(f"offsets out of range, back to the start: {sorted(keys)}")
         for key, offset in (await earliest(self._cluster, keys)).items():
             if key in self.positions:
