@@ -6,6 +6,7 @@ from typing import Final
 
 _BURST_S: Final = 0.25
 _MIN_FETCH_BYTES: Final = 64 * 1024
+_LEAST_DEBT: Final = 1.0
 
 
 class Throttle:
@@ -37,7 +38,9 @@ class Throttle:
             return 0.0
         self._tokens = min(self._tokens + (now - self._at) * self._rate, self._rate * _BURST_S)
         self._at = now
-        return max(0.0, -self._tokens / self._rate)
+        if self._tokens > -_LEAST_DEBT:  # what rounding leaves of it: no clock measures how long that takes
+            return 0.0
+        return -self._tokens / self._rate
 
     def spend(self, size: int) -> None:
         """Note an answer's bytes."""

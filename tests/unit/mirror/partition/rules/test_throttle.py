@@ -1,3 +1,5 @@
+import random
+
 import pytest
 
 from gateway.mirror.partition.rules.throttle import Throttle
@@ -51,3 +53,13 @@ def test_another_limit_counts_from_now_on() -> None:
     assert throttle.wait_s(0.0) == pytest.approx(2.0)
     throttle.change(0, 0.0)
     assert throttle.wait_s(0.0) == 0.0
+
+
+def test_whoever_waits_as_long_as_told_may_go_on_then() -> None:
+    """What rounding leaves of a debt is no time that a clock could measure."""
+    dice = random.Random(2019)
+    for _ in range(2_000):
+        now = dice.uniform(0.0, 1e7)
+        throttle = Throttle(dice.randrange(1, 10**8), now)
+        throttle.spend(dice.randrange(1, 10**8))
+        assert throttle.wait_s(now + throttle.wait_s(now)) == 0.0
