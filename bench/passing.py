@@ -118,6 +118,7 @@ def _session(routing: RoutingTable, sources: Mapping[str, object], loop: asyncio
         gates=GroupGates(),
         progress=MirrorProgress(),
         source_topics=unused,
+        source_offsets=unused,
         target=unused,
         sources=cast("Any", sources),
         forwarder=Forwarder(clock),

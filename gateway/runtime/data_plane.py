@@ -14,6 +14,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.rules.principal_mapping import PrincipalMapping
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.proxy.handlers import install
+from gateway.proxy.handlers.offset_fetch import SourceOffsets
 from gateway.proxy.produce.counted_writes import CountedWrites
 from gateway.proxy.produce.cutover_connections import CutoverLanes
 from gateway.proxy.produce.forwarder import Forwarder
@@ -56,6 +57,7 @@ class DataPlane:
         gates: GroupGates,
         progress: MirrorProgress,
         source_topics: SourceTopics,
+        source_offsets: SourceOffsets,
         target: Cluster,
         sources: Mapping[str, Cluster],
         on_forwarded: Callable[[str, int, int, int], None],
@@ -113,6 +115,7 @@ class DataPlane:
             gates=gates,
             progress=progress,
             source_topics=source_topics,
+            source_offsets=source_offsets,
             target=target,
             sources=sources,
             forwarder=forwarder,

@@ -30,6 +30,7 @@ from gateway.fleet.parts import Term
 from gateway.fleet.rules.worker_names import gateway_of
 from gateway.groups.gate.by_record import GatesByRecord
 from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.gated_offsets import GatedOffsets
 from gateway.kafka.acts import guarded
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
@@ -231,6 +232,7 @@ class Gateway:
             gates=self._gates,
             progress=self._progress,
             source_topics=UnmirroredTopics(self._store, self._sources, self._host.monotonic),
+            source_offsets=GatedOffsets(self._store, self._sources),
             target=self._target.cluster,
             sources=self._sources.clusters,
             on_forwarded=peering.mirrors.forwarded,

@@ -12,6 +12,7 @@ from gateway.proxy.handlers.api_versions import ApiVersionsHandler
 from gateway.proxy.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
 from gateway.proxy.handlers.create_topics import CreateTopicsHandler
 from gateway.proxy.handlers.describe_cluster import DescribeClusterHandler
+from gateway.proxy.handlers.describe_groups import DescribeGroupsHandler
 from gateway.proxy.handlers.fetch import FetchHandler
 from gateway.proxy.handlers.find_coordinator import FindCoordinatorHandler
 from gateway.proxy.handlers.group_deletes import DeleteGroupsHandler, OffsetDeleteHandler, ShareOffsetsHandler
@@ -21,7 +22,7 @@ from gateway.proxy.handlers.list_offsets import ListOffsetsHandler
 from gateway.proxy.handlers.metadata import MetadataHandler
 from gateway.proxy.handlers.mirror_topics import MirrorTopicGuard
 from gateway.proxy.handlers.offset_commit import OffsetCommitHandler
-from gateway.proxy.handlers.offset_fetch import OffsetFetchHandler
+from gateway.proxy.handlers.offset_fetch import OffsetFetchHandler, SourceOffsets
 from gateway.proxy.handlers.own_names import OwnNamesGuard
 from gateway.proxy.handlers.produce import ProduceHandler
 from gateway.proxy.handlers.sasl import SaslHandler
@@ -55,6 +56,7 @@ def install(
     gates: GroupGates,
     progress: MirrorProgress,
     source_topics: SourceTopics,
+    source_offsets: SourceOffsets,
     target: Cluster,
     sources: Mapping[str, Cluster],
     forwarder: Forwarder,
@@ -134,10 +136,13 @@ def install(
             stats=sessions.stats,
         ),
         ApiKey.OFFSET_COMMIT: OffsetCommitHandler(gates=gates, lease_valid=sessions.lease_valid),
-        ApiKey.OFFSET_FETCH: OffsetFetchHandler(gates=gates),
+        ApiKey.OFFSET_FETCH: OffsetFetchHandler(
+            gates=gates, offsets=source_offsets, spawn=sessions.spawn, loop=sessions.loop
+        ),
         ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(gates=gates, advertised=advertised),
         ApiKey.JOIN_GROUP: JoinGroupHandler(gates=gates, rng=rng),
         ApiKey.HEARTBEAT: HeartbeatHandler(gates=gates),
+        ApiKey.DESCRIBE_GROUPS: DescribeGroupsHandler(ApiKey.DESCRIBE_GROUPS, gates=gates),
         ApiKey.SASL_HANDSHAKE: sasl,
         ApiKey.API_VERSIONS: ApiVersionsHandler(target_down=target_down),
         ApiKey.CREATE_TOPICS: CreateTopicsHandler(
@@ -172,6 +177,7 @@ def install(
         ApiKey.INCREMENTAL_ALTER_CONFIGS: guard,
         ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(advertised=advertised),
         ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatHandler(gates=gates),
+        ApiKey.CONSUMER_GROUP_DESCRIBE: DescribeGroupsHandler(ApiKey.CONSUMER_GROUP_DESCRIBE, gates=gates),
         ApiKey.SHARE_GROUP_HEARTBEAT: GatedGroupHandler(ApiKey.SHARE_GROUP_HEARTBEAT, gates=gates),
         ApiKey.SHARE_FETCH: ShareFetchHandler(gates=gates, advertised=advertised),
         ApiKey.SHARE_ACKNOWLEDGE: ShareAcknowledgeHandler(advertised=advertised),

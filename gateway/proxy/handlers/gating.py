@@ -162,7 +162,7 @@ class _Hold:
 
         rights: of the groups that were not open, what the target has said: a right, or an error code.
         """
-        denied = {group: code for group, found in rights.items() if (code := _refused(found, right))}
+        denied = {group: code for group, found in rights.items() if (code := refused_right(found, right))}
         if denied:
             self._refuse(denied)
             return
@@ -246,7 +246,7 @@ class _Hold:
             self._taken = 0
 
 
-def _refused(found: Right | int, right: Right) -> int:
+def refused_right(found: Right | int, right: Right) -> int:
     """The error code for who has this right only; 0 when it is enough."""
     if not isinstance(found, Right):
         return found

@@ -8,7 +8,7 @@ answers with every operation. Answers are kept per connection for `Limits.rights
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body
@@ -26,7 +26,8 @@ MayAsk = Callable[["Session", Iterable[str], Callable[[], None]], "frozenset[str
 
 _VERSION = 8
 _READ, _WRITE = 1 << 3, 1 << 4
-_CHANGES = (1 << 6, 1 << 7, 1 << 11)  # DELETE, ALTER, ALTER_CONFIGS
+DESCRIBE: Final = 1 << 8
+_OTHERS = (1 << 6, 1 << 7, 1 << 11, DESCRIBE)  # DELETE, ALTER, ALTER_CONFIGS before it
 _KEPT = 4_096  # answers of one connection
 _METADATA = int(ApiKey.METADATA)
 
@@ -67,7 +68,7 @@ def may_read(session: Session, topics: Iterable[str], then: Callable[[], None]) 
 
 
 def may_change(session: Session, topics: Iterable[str], right: int, then: Callable[[], None]) -> frozenset[str] | None:
-    """As `may_write`, for a right to delete or alter (`proxy/rules/mirror_topics.py`)."""
+    """As `may_write`, for a right to describe, delete or alter (`proxy/rules/mirror_topics.py`)."""
     known, asked_since = session.authorized, session.context.clock() - session.context.limits.rights_kept_s
     missing = [topic for topic in topics if (found := known.get((topic, right))) is None or found[0] < asked_since]
     if not missing:
@@ -93,11 +94,11 @@ def _ask(session: Session, topics: list[str], then: Callable[[], None]) -> None:
         found: dict[Question, bool] = {}
         for topic in topics:
             found[topic] = found[topic,] = False
-            found.update(dict.fromkeys(((topic, right) for right in _CHANGES), False))
+            found.update(dict.fromkeys(((topic, right) for right in _OTHERS), False))
         for topic in decode_response(_METADATA, _VERSION, body).topics:
             operations = 0 if topic.error_code else topic.topic_authorized_operations
             found[topic.name], found[topic.name,] = bool(operations & _WRITE), bool(operations & _READ)
-            found.update({(topic.name, right): bool(operations & right) for right in _CHANGES})
+            found.update({(topic.name, right): bool(operations & right) for right in _OTHERS})
         remember(session, found)
         for topic in topics:
             rights.remember(session.principal, topic, found[topic], session.context.clock())

@@ -104,6 +104,7 @@ async def gateway(place: Place, listeners: dict[str, Any], **first: Any) -> Asyn
             gates=GroupGates(),
             progress=MirrorProgress(),
             source_topics=cast("Any", None),
+            source_offsets=cast("Any", None),
             target=cluster,
             sources={},
             on_forwarded=lambda *_: None,

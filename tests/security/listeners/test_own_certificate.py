@@ -59,6 +59,7 @@ async def test_no_client_session_has_the_gateways_certificate(tmp_path: Path) ->
             gates=GroupGates(),
             progress=MirrorProgress(),
             source_topics=cast("Any", None),
+            source_offsets=cast("Any", None),
             target=cast("Any", SimpleNamespace(config=config, view=SimpleNamespace(brokers=brokers, topics={}))),
             sources={},
             on_forwarded=lambda *_: None,

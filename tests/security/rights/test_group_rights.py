@@ -10,11 +10,12 @@ from gateway.groups.gate.rules import gates as gates_module
 from gateway.groups.gate.rules import questions, seen_groups
 from gateway.groups.gate.rules.gates import GateStatus, GroupGates, Identity, RecordedGate
 from gateway.groups.gate.rules.seen_groups import SeenGroups
+from gateway.kafka.commits import Committed
 from protocol.apis import ApiKey
-from protocol.codec import decode_response, encode_request
+from protocol.codec import decode_request, decode_response, encode_request, encode_response
 from protocol.errors import ErrorCode
 from protocol.header import peek_request_header, response_body_offset
-from protocol.messages import JoinGroupRequest, OffsetFetchRequest
+from protocol.messages import JoinGroupRequest, MetadataResponse, OffsetFetchRequest
 from tests.support.control.gates import gate
 from tests.support.proxy.limits import limits_with
 from tests.support.proxy.login import DESCRIBE, READ, LoggingIn
@@ -40,9 +41,11 @@ def join(group: str) -> bytes:
     return encode_request(message, 5, 7, "me")
 
 
-def offset_fetch(*groups: str) -> bytes:
+def offset_fetch(*groups: str, all_topics: bool = False) -> bytes:
+    """As a consumer asks; for all topics as tools do."""
     kind = OffsetFetchRequest.OffsetFetchRequestGroup
-    message = OffsetFetchRequest(groups=[kind(group_id=g, topics=None) for g in groups], require_stable=False)
+    topics = None if all_topics else [kind.OffsetFetchRequestTopics(name="orders", partition_indexes=[0])]
+    message = OffsetFetchRequest(groups=[kind(group_id=g, topics=topics) for g in groups], require_stable=False)
     return encode_request(message, 8, 7, "me")
 
 
@@ -122,6 +125,38 @@ async def test_who_may_look_at_offsets_waits_and_does_not_count(alice: LoggingIn
     assert talk.gates.waiters("g") == []
     gate(talk.gates, "g", is_open=True)
     assert [peek_request_header(memoryview(f)).api_key for f in talk.broker.frames()] == [ApiKey.OFFSET_FETCH]
+
+
+async def test_a_tool_is_told_offsets_of_topics_that_it_may_describe(alice: LoggingIn) -> None:
+    talk = alice.talk
+    talk.source_offsets.held["g"] = {("orders", 0): Committed(7, -1, ""), ("secret", 0): Committed(9, -1, "")}
+    talk.says(offset_fetch("g", all_topics=True))
+    alice.broker_says_of_groups(g=(0, DESCRIBE))
+    await talk.run_pending()
+    (frame,) = talk.broker.frames()
+    header = peek_request_header(memoryview(frame))
+    asked = decode_request(ApiKey.METADATA, header.api_version, memoryview(frame)[header.body_offset :])
+    assert sorted(topic.name for topic in asked.topics) == ["orders", "secret"]
+    kind = MetadataResponse.MetadataResponseTopic
+    denied = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    told = [
+        kind(name="orders", partitions=[], topic_authorized_operations=DESCRIBE, error_code=0),
+        kind(name="secret", partitions=[], topic_authorized_operations=0, error_code=denied),
+    ]
+    said = MetadataResponse(brokers=[], topics=told)
+    talk.session.upstream_data(encode_response(said, ApiKey.METADATA, header.api_version, header.correlation_id))
+    (found,) = answer(talk, ApiKey.OFFSET_FETCH, 8).groups
+    assert [(topic.name, topic.partitions[0].committed_offset) for topic in found.topics] == [("orders", 7)]
+
+
+async def test_a_tool_that_may_not_describe_the_group_is_told_so_and_no_source_is_asked(alice: LoggingIn) -> None:
+    talk = alice.talk
+    talk.source_offsets.held["g"] = {("orders", 0): Committed(7, -1, "")}
+    talk.says(offset_fetch("g", all_topics=True))
+    alice.broker_says_of_groups(g=(DENIED, 0))
+    await talk.run_pending()
+    (found,) = answer(talk, ApiKey.OFFSET_FETCH, 8).groups
+    assert (found.error_code, found.topics, talk.source_offsets.asked) == (DENIED, [], [])
 
 
 async def test_offsets_of_a_group_that_is_denied_are_not_asked_for(alice: LoggingIn) -> None:

@@ -114,6 +114,18 @@ class Endpoints:
         return "gateway", 9000 + node_id
 
 
+class SourceOffsets:
+    """What groups that wait have committed on their source. `held`: by group; a group that is not in it: no answer."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Any] = {}
+        self.asked: list[str] = []
+
+    async def of(self, group: str) -> Any:
+        self.asked.append(group)
+        return self.held.get(group)
+
+
 class SourceTopics:
     def __init__(self) -> None:
         self.unmirrored: dict[str, str] = {}
@@ -269,6 +281,7 @@ class Conversation:
         self.loop = ManualLoop()
         self.source = Source(["mirrored", "held"])
         self.source_topics = SourceTopics()
+        self.source_offsets = SourceOffsets()
         self.forwarded: list[tuple[str, int, int, int]] = []
         self.gates, self.progress = GroupGates(), MirrorProgress()
         self.context = Sessions(
@@ -312,6 +325,7 @@ class Conversation:
             gates=self.gates,
             progress=self.progress,
             source_topics=self.source_topics,
+            source_offsets=self.source_offsets,
             target=target,
             sources=self.sources,
             forwarder=self.forwarder,

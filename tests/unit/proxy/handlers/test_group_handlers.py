@@ -8,6 +8,7 @@ import pytest
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
 from gateway.groups.gate.rules.gates import READS_S, Identity, RecordedGate, members_of
+from gateway.kafka.commits import Committed
 from protocol.apis import ADVERTISED, ApiKey
 from protocol.codec import decode_request, decode_response, encode_request, encode_response
 from protocol.errors import ErrorCode
@@ -170,12 +171,12 @@ async def test_a_member_that_leaves_passes(gated: Conversation, epoch: int) -> N
     assert gated.gates.waiters("g") == []
 
 
-def offset_fetch(topics: dict[str, list[int]] | None, *groups: str) -> bytes:
+def offset_fetch(topics: dict[str, list[int]] | None, *groups: str, require_stable: bool = False) -> bytes:
     kind = OffsetFetchRequest.OffsetFetchRequestGroup
     asked = None
     if topics is not None:
         asked = [kind.OffsetFetchRequestTopics(name=name, partition_indexes=parts) for name, parts in topics.items()]
-    message = OffsetFetchRequest(groups=[kind(group_id=g, topics=asked) for g in groups], require_stable=False)
+    message = OffsetFetchRequest(groups=[kind(group_id=g, topics=asked) for g in groups], require_stable=require_stable)
     return encode_request(message, 8, 5, "me")
 
 
@@ -221,13 +222,56 @@ async def test_who_fetches_what_is_mirrored_is_a_consumer_of_its_only_group(
 
 async def test_who_asks_for_the_offsets_of_all_topics_is_no_waiter(gated: Conversation) -> None:
     """Lag exporters and consoles do, and the gateway of a chain's next cluster; no consumer does."""
-    gated.says(offset_fetch(None, "g"))
+    gated.says(offset_fetch(None, "g", require_stable=True))
     assert gated.gates.waiters("g") == []
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.OFFSET_FETCH, 2))
+async def test_a_tool_is_told_at_once_what_the_group_has_committed_on_its_source(
+    gated: Conversation, version: int
+) -> None:
+    gated.source_offsets.held["g"] = {("mirrored", 0): Committed(7, -1, "mine"), ("mirrored", 1): None}
+    if version >= 8:
+        message = OffsetFetchRequest(groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)])
+    else:
+        message = OffsetFetchRequest(group_id="g", topics=None)
+    gated.says(encode_request(message, version, 5, "me"))
+    await gated.run_pending()
+    response = answer(gated, ApiKey.OFFSET_FETCH, version)
+    body = response.groups[0] if version >= 8 else response
+    found = [(p.partition_index, p.committed_offset, p.error_code) for p in body.topics[0].partitions]
+    assert (body.error_code, found) == (0, [(0, 7, 0), (1, -1, LOADING)])
+    assert gated.gates.waiters("g") == []
+    assert gated.broker.take() == b""
+
+
+async def test_a_group_that_waits_does_not_blind_a_tool_for_the_others(gated: Conversation) -> None:
+    """Java's admin takes an error that can be asked for again for all its time, and then gives all groups up."""
+    gated.gates.recorded({"g": RecordedGate(False, 0), "h": RecordedGate(True, 0)}, grown_at=0)
+    gated.source_offsets.held["g"] = {}
+    gated.says(offset_fetch(None, "g", "h"))
+    await gated.run_pending()
+    (frame,) = gated.broker.frames()
+    view = memoryview(frame)
+    asked = decode_request(ApiKey.OFFSET_FETCH, 8, view[peek_request_header(view).body_offset :])
+    assert [group.group_id for group in asked.groups] == ["h"]
+    kind = OffsetFetchResponse.OffsetFetchResponseGroup
+    said = OffsetFetchResponse(throttle_time_ms=0, groups=[kind(group_id="h", topics=[], error_code=0)])
+    gated.session.upstream_data(encode_response(said, ApiKey.OFFSET_FETCH, 8, 5))
+    found = answer(gated, ApiKey.OFFSET_FETCH, 8)
+    assert [(group.group_id, group.error_code) for group in found.groups] == [("g", 0), ("h", 0)]
+
+
+async def test_a_source_that_does_not_answer_is_asked_again(gated: Conversation) -> None:
+    gated.says(offset_fetch(None, "g"))
+    await gated.run_pending()
+    (found,) = answer(gated, ApiKey.OFFSET_FETCH, 8).groups
+    assert found.error_code == LOADING
 
 
 async def test_of_several_groups_only_those_that_may_not_read_are_loading(gated: Conversation) -> None:
     gated.gates.recorded({"g": RecordedGate(False, 0), "h": RecordedGate(True, 0)}, grown_at=0)
-    gated.says(offset_fetch(None, "g", "h"))
+    gated.says(offset_fetch(None, "g", "h", require_stable=True))
     assert gated.broker.take() == b""  # it may yet open
     gated.loop.fire()
     (frame,) = gated.broker.frames()
