@@ -53,6 +53,7 @@ class ControlNumbersReader:
         self._schema_gate = parts.schema_gate
         self._gates = parts.gates
         self._clock = parts.clock
+        self._pauses = parts.pauses_seen
         self._mirrors = mirrors
         self._catch_ups = catch_ups
         self._auto_create = auto_create
@@ -119,6 +120,7 @@ class ControlNumbersReader:
             if mirror.cutover.undo is Undo.OPEN and mirror.is_reverse
             else None,
             at_risk=records_at_risk(mirror, partitions),
+            last_pause=self._pauses.last(link, topic),
         )
 
     def _link(self, link: LinkRecord) -> LinkNumbers:

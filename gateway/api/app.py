@@ -18,6 +18,7 @@ from gateway.api.migrations import migrations
 from gateway.api.mirrors import candidates, catch_up, failbacks, mirror_changes, mirrors
 from gateway.api.plane import Plane
 from gateway.api.status import MetricsText
+from gateway.console.rules.trends import Trends
 from gateway.version import VERSION
 
 _ABOUT: Final = (
@@ -33,6 +34,7 @@ def create_app(
     listeners: Callable[[], Mapping[str, str]] = dict,
     fleet: Callable[[], GatewaysView] | None = None,
     clients: Clients | None = None,
+    trends: Callable[[], Trends] = Trends,
 ) -> FastAPI:
     """The application over a started service, whichever it is at the time of a request.
 
@@ -41,6 +43,7 @@ def create_app(
         listeners: 'bootstrap' and node ids -> `host:port`, for /v3/status.
         fleet: answers /v3/gateways.
         clients: of all gateways, for /v3/console.
+        trends: that this gateway has kept, for /v3/console/trends.
     """
     app = FastAPI(
         title="lockgate",
@@ -71,7 +74,7 @@ def create_app(
     for confluents in confluent.routers(plane):
         app.include_router(confluents)
     app.include_router(status.router(lambda: plane().status(), metrics, listeners))
-    app.include_router(snapshots.router(plane, fleet, clients))
+    app.include_router(snapshots.router(plane, fleet, clients, trends))
     if fleet is not None:
         app.include_router(gateways.router(fleet))
     return with_built_routes(app)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
+from gateway.telemetry.numbers import LastPause
+
 CUT_OVER: Final = "stopped"
 """The outcome of a pause that ended in a cutover."""
 
@@ -37,6 +39,11 @@ class PausesSeen:
         seen = {self._last.get((link, topic)) for topic in topics}
         (one,) = seen if len(seen) == 1 else (None,)
         return -1 if one is None or one.at < begun or one.outcome != CUT_OVER else round(one.seconds * 1000)
+
+    def last(self, link: str, topic: str) -> LastPause | None:
+        """The last one of a mirror topic, however it ended."""
+        seen = self._last.get((link, topic))
+        return None if seen is None else LastPause(self._clock() - seen.at, seen.seconds)
 
     def forget(self, link: str, topic: str) -> None:
         """Its mirror was deleted."""

@@ -22,6 +22,7 @@ from gateway.api.app import create_app
 from gateway.api.leader_forwarding import LeaderForwarding
 from gateway.api.own import create_own_app
 from gateway.config.settings import Settings
+from gateway.console.rules.levels import EVERY_S
 from gateway.console.timeline import Timeline
 from gateway.control_plane import StatusView
 from gateway.cutover.write_pause.publisher import RoutingPublisher
@@ -52,6 +53,7 @@ from gateway.runtime.identity import act_for_clients, require_token_listeners
 from gateway.runtime.keys import own_files, sealing_keys
 from gateway.runtime.peering import Peering, Shared
 from gateway.runtime.term import LeaderTerm, TermDependencies
+from gateway.runtime.trends import TrendKeeper
 from gateway.runtime.workers.share import ALONE, Worker
 from gateway.runtime.workers.siblings import Siblings
 from gateway.state.mirror_states import shown
@@ -106,6 +108,7 @@ class Gateway:
         self._term: LeaderTerm | None = None
         self._audit_topic: AuditTopic | None = None
         self._forwarding: LeaderForwarding
+        self._trends: TrendKeeper
         self._app: Any
 
     def stop(self) -> None:
@@ -156,6 +159,8 @@ class Gateway:
         await self._peering.open(data.forwarder, data.sessions.lease_over, self._lead, self._follow)
         self._publisher.refresh()
         self._background.spawn(kept_running(self._data.expiry.run, "identity expiry"), "identity expiry")
+        if self._host.plain_sockets:  # in virtual time nobody looks at trends
+            self._background.every(EVERY_S, self._trends.look, "trends")
         await self._data.listeners.start()
         self._target.cluster.on_view.append(lambda _view: self._data.listeners.brokers_changed())
         self._open_audit_topic(settings.api.audit_topic)
@@ -257,10 +262,16 @@ class Gateway:
         )
         # Once, and not when a term begins: it takes 50 ms, in which everything else would stand still.
         self._app = (self._host.create_app or create_app)(
-            lambda: self._led.service, self._metrics, self._data.names, lambda: self._led.gateways, clients
+            lambda: self._led.service,
+            self._metrics,
+            self._data.names,
+            lambda: self._led.gateways,
+            clients,
+            lambda: self._trends.trends,
         )
         audit = AuditTrail(lambda: self._name, self._store, self._host.wall_ms)
         self._forwarding = LeaderForwarding(own, peering.peers, lambda: peering.fleet.leader, audit, lambda: self._name)
+        self._trends = TrendKeeper(peering.peers, lambda: self._forwarding)
         self._metrics.proxy = self._data.numbers
         self._metrics.fleet = self._fleet_numbers
 

@@ -68,6 +68,13 @@ class ProxyNumbers:
     writes_throttled_s: Mapping[str, float] = field(default_factory=dict)
 
 
+class LastPause(NamedTuple):
+    """A write pause. `ago_s`: seconds since its end; `seconds`: how long it was."""
+
+    ago_s: float
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class MirrorNumbers:
     """One mirror topic; `records_after_cutover`: on the source, None: not measured; `lost`: deleted there too early.
@@ -79,6 +86,7 @@ class MirrorNumbers:
     changed on the copy, and `transition_errors`: both as many as are kept. `warnings`: ways in which its
     copy differs from its origin. `undo_until_ms`: until when its promote can
     be taken back, wall clock; None: it cannot. `at_risk`: records that the source does not have yet; None: not known.
+    `last_pause`: of its writes, while the present leader leads; None: none.
     """
 
     link: str
@@ -102,6 +110,7 @@ class MirrorNumbers:
     transition_errors: int = 0
     undo_until_ms: int | None = None
     at_risk: int | None = None
+    last_pause: LastPause | None = None
 
 
 @dataclass(frozen=True, slots=True)

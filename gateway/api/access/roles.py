@@ -210,6 +210,8 @@ ROUTES: Final = (
     Route("POST", _CONFLUENT_MIRRORS + ":truncate-and-restore", Role.ADMIN),
     Route("GET", "/v3/console", Role.VIEWER),
     Route("GET", "/v3/console/partitions", Role.VIEWER),
+    Route("GET", "/v3/console/levels", Role.VIEWER),
+    Route("GET", "/v3/console/trends", Role.VIEWER),
     Route("GET", "/v3/gateways", Role.VIEWER),
     Route("GET", "/v3/gateways/{name:path}", Role.VIEWER),
     Route("DELETE", "/v3/gateways/{name:path}", Role.ADMIN),

@@ -6,10 +6,12 @@ import { attr, h, keyed, text } from "./dom.js";
 import { gateLine } from "./lock.js";
 import { count, many, seconds, time } from "./numbers.js";
 import { table } from "./table.js";
+import { trendCharts, trendLines } from "./trends.js";
 
 const STATES = { ACTIVE: "gate closed", PENDING_PROMOTED: "being promoted", PROMOTED: "gate open", FAILED: "FAILED" };
 
 export function groupsView({ store }) {
+  const lines = trendLines("group", () => view.update());
   const found = table({
     label: "Mirror groups",
     empty: "No group is seen yet. A group becomes a mirror group when its first member comes to the gateway.",
@@ -21,10 +23,19 @@ export function groupsView({ store }) {
       { key: "longest", label: "Longest wait", number: true, value: (row) => (row.waiting ? seconds(row.longest_wait_s) : "–"), order: (row) => row.longest_wait_s, low: 1 },
       { key: "source_lag", label: "Lag on source", number: true, value: (row) => count(row.source_lag), order: (row) => row.source_lag, low: 1 },
       { key: "target_lag", label: "Lag on target", number: true, value: (row) => count(row.target_lag), order: (row) => row.target_lag, low: 1 },
+      { key: "trend", label: "Lag, last hour", lines, value: (row) => `${row.link}/${row.group}`, order: (row) => (row.state === "PROMOTED" ? row.target_lag : row.source_lag), low: 1 },
     ],
   });
   const node = h("section", {}, h("h2", {}, "Mirror groups"), found.node);
-  return { node, update: () => found.update(store.rows("groups")) };
+  const view = {
+    node,
+    close: lines.close,
+    update() {
+      lines.update();
+      found.update(store.rows("groups"));
+    },
+  };
+  return view;
 }
 
 export function groupView(context, link, group) {
@@ -36,6 +47,7 @@ export function groupView(context, link, group) {
   const left = h("ul", { class: "lines" });
   const here = h("ul", { class: "lines" });
   const note = h("p", { class: "soft" });
+  const trends = trendCharts({ of: "group", link, name: group });
   const offsets = table({
     label: `Offsets of ${group}`, empty: "It has committed nothing.", height: 8,
     columns: [
@@ -47,7 +59,7 @@ export function groupView(context, link, group) {
   });
   const node = h("section", {}, h("p", {}, h("a", { href: "#/groups" }, "All groups")), h("div", { class: "card-head" }, h("h2", {}, group), bar.node), line, facts,
     h("div", { class: "sides" }, h("section", { class: "card" }, h("h3", {}, "On the source"), left), h("section", { class: "card" }, h("h3", {}, "At the gateway and on the target"), here)),
-    note, h("h3", {}, "Offsets"), offsets.node);
+    note, trends.node, h("h3", {}, "Offsets"), offsets.node);
   let asked = 0;
   let closed = false;
 
@@ -79,6 +91,7 @@ export function groupView(context, link, group) {
     node,
     close() {
       closed = true;
+      trends.close();
     },
     update() {
       const row = store.row("groups", key);
@@ -92,6 +105,7 @@ export function groupView(context, link, group) {
       const pairs = [["State", `${STATES[row.state] || row.state} since ${time(row.since_ms)}`], ["Type", row.type.toLowerCase()],
         ["Lag on the source", many(row.source_lag, "record")], ["Lag on the target", many(row.target_lag, "record")]];
       keyed(facts, pairs.map(([label]) => label), (label) => h("div", {}, h("dt", {}, label), h("dd", {})), (each, label) => text(each.lastChild, pairs.find(([one]) => one === label)[1]));
+      trends.update();
       if (Date.now() - asked > 3000) look();
     },
   };

@@ -4,6 +4,7 @@ import { actionBar, linkActions } from "./actions.js";
 import { attr, h, keyed, svg, text } from "./dom.js";
 import { count, many, rate, seconds } from "./numbers.js";
 import { stepsView } from "./steps.js";
+import { trendCharts } from "./trends.js";
 
 const TOP = 56; // of the source's water, below the names
 const BED = 190;
@@ -54,11 +55,19 @@ function picture(context, key) {
     gatesHead, gates);
   const watch = new ResizeObserver(() => drawing.resize());
   watch.observe(drawing.node);
+  // Asked for while they are open only.
+  const trends = trendCharts({ of: "link", link: key, name: key });
+  const folded = h("details", { ontoggle: () => folded.open && trends.update() }, h("summary", {}, "Trends of this link"), trends.node);
+  node.append(folded);
 
   return {
     node,
-    close: () => watch.disconnect(),
+    close() {
+      watch.disconnect();
+      trends.close();
+    },
     update() {
+      if (folded.open) trends.update();
       const link = store.row("links", key);
       const lock = store.row("lock");
       if (!link || !lock) return;

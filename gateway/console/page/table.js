@@ -6,7 +6,8 @@ import { attr, h, text } from "./dom.js";
 const ROW = 36;
 const SPARE = 6;
 
-// columns: {key, label, value(row) -> text, order(row) -> sortable, number, wide, href(row), mark(row) -> class, low}
+// columns: {key, label, value(row) -> text, order(row) -> sortable, number, wide, href(row), mark(row) -> class, low,
+// lines}. `lines`: of `trends.js`, in place of text; `value` is their key then, and `order` what is sorted by.
 // `low`: 1 is left out on a narrow page first, 2 last.
 export function table({ label, columns, empty, height = 18 }) {
   const heads = columns.map((column, at) => {
@@ -59,7 +60,7 @@ export function table({ label, columns, empty, height = 18 }) {
 
   function newRow() {
     const cells = columns.map((column) => {
-      const inner = column.href ? h("a", {}) : h("span", {});
+      const inner = column.lines ? column.lines.make() : column.href ? h("a", {}) : h("span", {});
       return h("div", { role: "cell", class: cellClass(column) }, inner);
     });
     return h("div", { role: "row", class: "row" }, ...cells);
@@ -89,6 +90,10 @@ export function table({ label, columns, empty, height = 18 }) {
     columns.forEach((column, which) => {
       const inner = node.children[which].firstChild;
       const said = column.value(row);
+      if (column.lines) {
+        column.lines.draw(inner, said);
+        return;
+      }
       text(inner, said);
       attr(inner, "title", !column.number && String(said).length > 24 ? said : null);
       if (column.href) attr(inner, "href", column.href(row));

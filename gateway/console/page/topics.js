@@ -6,6 +6,7 @@ import { attr, h, keyed, text } from "./dom.js";
 import { bytes, count, many, milliseconds, time } from "./numbers.js";
 import { partitionTable } from "./partitions.js";
 import { table } from "./table.js";
+import { trendCharts, trendLines } from "./trends.js";
 import { undoOf } from "./undo.js";
 
 const STATES = {
@@ -23,6 +24,7 @@ export function stateOf(row) {
 const bad = (row) => (["FAILED", "LINK_FAILED", "SOURCE_UNAVAILABLE"].includes(row.state) ? "bad" : "");
 
 export function topicsView({ store }) {
+  const lines = trendLines("topic", () => view.update());
   const found = table({
     label: "Mirror topics",
     empty: "No topic is mirrored yet.",
@@ -32,6 +34,7 @@ export function topicsView({ store }) {
       { key: "state", label: "State", value: stateOf, mark: bad },
       { key: "partitions", label: "Partitions", number: true, value: (row) => count(row.partitions), order: (row) => row.partitions, low: 1 },
       { key: "lag", label: "Behind", number: true, value: (row) => (row.written_on === "target" && row.direction === "FORWARD" ? "–" : count(row.lag)), order: (row) => row.lag },
+      { key: "trend", label: "Last hour", lines, value: (row) => `${row.link}/${row.topic}`, order: (row) => row.lag, low: 1 },
       { key: "lag_ms", label: "by time", number: true, value: (row) => (row.lag ? milliseconds(row.lag_ms) : "–"), order: (row) => row.lag_ms, low: 1 },
       { key: "rate", label: "Copied /s", number: true, value: (row) => bytes(row.bytes_per_s), order: (row) => row.bytes_per_s, low: 1 },
       { key: "bypassed", label: "Bypassing /min", number: true, value: (row) => count(row.bypassed), order: (row) => row.bypassed, low: 1 },
@@ -44,7 +47,9 @@ export function topicsView({ store }) {
   const node = h("section", {}, h("h2", {}, "Mirror topics"), h("p", { class: "bar" }, h("label", { for: "topic-filter" }, "Show "), filter), sums, found.node);
   const view = {
     node,
+    close: lines.close,
     update() {
+      lines.update();
       const rows = store.rows("topics");
       const part = filter.value.trim().toLowerCase();
       const shown = Object.entries(rows).filter(([, row]) => !part || row.topic.toLowerCase().includes(part));
@@ -78,8 +83,9 @@ export function topicView(context, link, topic) {
   const tell = (lines) => keyed(who, lines, (each) => h("li", {}, each));
   const whoHead = h("h3", {}, "Who has not moved yet");
   const partitions = partitionTable({ link, topic, label: `Partitions of ${topic}` });
+  const trends = trendCharts({ of: "topic", link, name: topic });
   const node = h("section", {}, h("p", {}, h("a", { href: "#/topics" }, "All topics")), h("div", { class: "card-head" }, h("h2", {}, topic), bar.node),
-    line, facts, whoHead, who, h("h3", {}, "Partitions"), partitions.node);
+    line, facts, trends.node, whoHead, who, h("h3", {}, "Partitions"), partitions.node);
   let asked = 0;
   let closed = false;
 
@@ -101,11 +107,12 @@ export function topicView(context, link, topic) {
     close() {
       closed = true;
       partitions.close();
+      trends.close();
     },
     update() {
       const row = store.row("topics", key);
       bar.update();
-      for (const each of [whoHead, who]) attr(each, "hidden", !row);
+      for (const each of [whoHead, who, trends.node]) attr(each, "hidden", !row);
       if (!row) {
         text(line, "It is no mirror topic (any more).");
         attr(line, "hidden", false);
@@ -124,6 +131,7 @@ export function topicView(context, link, topic) {
       keyed(facts, pairs.map(([label]) => label), (label) => h("div", {}, h("dt", {}, label), h("dd", {})), (each, label) => text(each.lastChild, pairs.find(([one]) => one === label)[1]));
       if (Date.now() - asked > 15000) askWho();
       partitions.update();
+      trends.update();
     },
   };
 }

@@ -25,6 +25,7 @@ from gateway.devcluster import claim_ports, release_ports
 from gateway.fleet.peers.channel import Peers
 from gateway.runtime.api import ApiServer
 from gateway.runtime.console import console_feed
+from gateway.runtime.trends import TrendKeeper
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import Plane
 from tests.support.control.shared_app import shared_app
@@ -52,7 +53,8 @@ class SecuredApi:
         self.peers = peers or Peers(name, "1", lambda: "secret", lambda *_: None)
         metrics = Metrics()
         metrics.control = plane.service.numbers
-        self.app = shared_app(lambda: plane.service, metrics)
+        self.trends = TrendKeeper(self.peers, lambda: self.forwarding)
+        self.app = shared_app(lambda: plane.service, metrics, trends=lambda: self.trends.trends)
         self.timeline = Timeline(plane.store, lambda: plane.now_ms)
         self.feed = console_feed(lambda: self.forwarding, self.timeline, time.monotonic)
         own = create_own_app(plane.service.status, metrics, dict, self._found, self.app.openapi, self.feed)

@@ -15,6 +15,7 @@ from fastapi import FastAPI
 
 from gateway.api.app import create_app
 from gateway.api.own import create_own_app
+from gateway.console.rules.trends import Trends
 
 _PARTS: ContextVar[tuple[Any, ...]] = ContextVar("_PARTS")
 """Of the gateway that is asked: what `create_app`, or `create_own_app`, was given."""
@@ -51,7 +52,8 @@ def _part(index: int) -> Callable[[], Any]:
 
 @cache
 def _led(fleet: bool, writes: bool) -> FastAPI:
-    return create_app(_part(0), _Metrics(), _part(2), _part(3) if fleet else None, _part(4) if writes else None)
+    told = (_part(3) if fleet else None, _part(4) if writes else None)
+    return create_app(_part(0), _Metrics(), _part(2), *told, _part(5))
 
 
 @cache
@@ -59,9 +61,11 @@ def _own() -> FastAPI:
     return create_own_app(_part(0), _Metrics(), _part(2), _part(3))
 
 
-def shared_app(plane: Any, metrics: Any, listeners: Any = dict, fleet: Any = None, writes: Any = None) -> SharedApp:
+def shared_app(
+    plane: Any, metrics: Any, listeners: Any = dict, fleet: Any = None, writes: Any = None, trends: Any = Trends
+) -> SharedApp:
     """In place of `create_app`."""
-    return SharedApp(_led(fleet is not None, writes is not None), (plane, metrics, listeners, fleet, writes))
+    return SharedApp(_led(fleet is not None, writes is not None), (plane, metrics, listeners, fleet, writes, trends))
 
 
 def shared_own_app(*parts: Any) -> SharedApp:

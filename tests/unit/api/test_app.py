@@ -300,6 +300,8 @@ async def test_every_route_is_described(api):
         *(f"/v3/links/{{link}}/mirrors/{{topic}}:{verb}" for verb in back),
         "/v3/console",
         "/v3/console/partitions",
+        "/v3/console/levels",
+        "/v3/console/trends",
         "/v3/links",
         "/v3/links/{link}",
         "/v3/links/{link}/transactions",

@@ -41,3 +41,12 @@ def test_none_of_before_of_another_set_or_of_a_mirror_that_is_gone(clock: Clock)
     assert seen.since("l", ["orders", "payments"], 9.0) == -1
     seen.forget("l", "orders")
     assert seen.since("l", ["orders"], 9.0) == -1
+
+
+def test_the_last_pause_of_a_topic_is_told_however_it_ended() -> None:
+    clock = [100.0]
+    seen = PausesSeen(lambda: clock[0])
+    assert seen.last("l", "orders") is None
+    seen.ended("l", ["orders"], "aborted", 0.041)
+    clock[0] = 104.0
+    assert seen.last("l", "orders") == (4.0, 0.041)
