@@ -13,7 +13,7 @@ from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules.mirror_news import FAILED, LOST, READABLE, TRANSLATED, MirrorNews
 from gateway.kafka.connection.errors import NetError
 from gateway.mirror.interface import MirrorEvents
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import tag_of
 from gateway.state.records import MirrorError, MirrorRecord
 from gateway.transport.background import kept_running
 

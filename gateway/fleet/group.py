@@ -29,10 +29,9 @@ from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.connection.pool import Lane
 from gateway.kafka.routed import on_coordinator
 from gateway.state.topic import TOPIC
-from gateway.transport.background import kept_running
+from gateway.transport.background import kept_running, together
 from gateway.transport.backoff import Backoff
 from gateway.transport.host import boot_clock
-from gateway.transport.wakeups import together
 from protocol.errors import ErrorCode, error_name
 from protocol.messages import (
     HeartbeatRequest,

@@ -18,8 +18,7 @@ from gateway.fleet.rules.takeover import HEARTBEAT_S, PeerWatch
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
-from gateway.transport.background import kept_running
-from gateway.transport.wakeups import together
+from gateway.transport.background import kept_running, together
 
 _MEASURED_EVERY: Final = 10  # heartbeats: what is measured is measured once a second
 _ALONE_S: Final = 1.0  # between two looks while there is nobody to send heartbeats to, unless somebody comes

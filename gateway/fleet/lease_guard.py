@@ -10,7 +10,7 @@ import structlog
 
 from gateway.fleet.rules.leases import WriteLease
 from gateway.kafka.cluster import Cluster
-from gateway.transport.wakeups import together
+from gateway.transport.background import together
 
 _LOOK_S: Final = 0.5
 _LOOK_WHILE_VALID_S: Final = 1.0

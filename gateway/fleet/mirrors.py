@@ -30,7 +30,7 @@ from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.interface import OwnedMirrors, PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import tag_of
 from gateway.state.records import MirrorRecord, MirrorState
 from gateway.state.views import StateViews
 

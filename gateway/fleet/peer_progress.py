@@ -16,7 +16,7 @@ from gateway.fleet.rules.heartbeats import PeerHeartbeat, encode_heartbeat
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.progress import MirrorProgress
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import tag_of
 from gateway.state.records import MirrorRecord
 
 WATCH_S = 3.0

@@ -25,8 +25,7 @@ from gateway.groups.rules.demote import (
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.partners import GroupPlan
 from gateway.state.records import CarriedOffset, GroupRecord, GroupState, SourceOffset
-from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
-from gateway.state.unknown_outcome import until_known
+from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain, until_known
 
 LIMITS = DemoteLimits()
 _K = DemoteStepKind

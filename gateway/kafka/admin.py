@@ -2,6 +2,8 @@
 
 A change is sent once (`controller.py`): when the connection breaks before the answer, ClusterUnavailable says so and
 the caller looks at what became of it.
+
+Sizes of logs on the brokers' disks are asked of every broker: DescribeLogDirs.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from uuid import UUID
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.controller import on_controller
+from gateway.kafka.topic_partition import TopicPartition
 from gateway.transport.backoff import Backoff
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, error_name, is_retriable
@@ -24,6 +27,7 @@ from protocol.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeConfigsRequest,
+    DescribeLogDirsRequest,
     IncrementalAlterConfigsRequest,
 )
 
@@ -246,7 +250,7 @@ async def describe_topic_configs(
     node_id: int | None = None,
     timeout_s: float | None = None,
 ) -> dict[str, dict[str, ConfigEntry]]:
-    """The configs in force of each topic, defaults included: a topic has some 40 (of a few: `topic_configs.py`).
+    """The configs in force of each topic, defaults included: a topic has some 40 (of a few: `topics.py`).
 
     Args:
         only: these configs; None: all.
@@ -343,3 +347,43 @@ def _check(what: str, results: Iterable[Any]) -> None:
         if result.error_code:
             why = result.error_message or error_name(result.error_code)
             raise AdminError(result.error_code, f"{what}: {why}")
+
+
+async def log_sizes(
+    cluster: Cluster, topics: Collection[str], *, timeout_s: float | None = None
+) -> dict[TopicPartition, int]:
+    """Bytes of each partition's log, as its largest replica has it (compressed, indexes left out).
+
+    Raises:
+        BrokerError: a broker refuses, for example CLUSTER_AUTHORIZATION_FAILED (31).
+        ClusterUnavailable: no answer within the deadline.
+    """
+    view = cluster.view
+    wanted = [
+        DescribeLogDirsRequest.DescribableLogDirTopic(topic=name, partitions=sorted(view.topics[name].partitions))
+        for name in topics
+        if name in view.topics
+    ]
+    if not wanted:
+        return {}
+    nodes = tuple(view.brokers)
+    answers = await asyncio.gather(*(_ask(cluster, node, wanted, timeout_s) for node in nodes))
+    sizes: dict[TopicPartition, int] = {}
+    for answer in answers:
+        for key, size in answer.items():
+            sizes[key] = max(size, sizes.get(key, 0))
+    return sizes
+
+
+async def _ask(cluster: Cluster, node: int, wanted: list[Any], timeout_s: float | None) -> dict[TopicPartition, int]:
+    response = await cluster.request(DescribeLogDirsRequest(topics=wanted), node_id=node, timeout_s=timeout_s)
+    if response.error_code:
+        raise BrokerError(response.error_code, f"DescribeLogDirs on broker {node}: {error_name(response.error_code)}")
+    return {
+        (topic.name, part.partition_index): part.partition_size
+        for directory in response.results
+        if not directory.error_code
+        for topic in directory.topics
+        for part in topic.partitions
+        if not part.is_future_key
+    }

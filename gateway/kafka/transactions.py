@@ -5,18 +5,23 @@ A transaction has the partitions that were added to it, whether or not anything 
 coordinator says that it is complete, a marker may come to the end of each of these logs: when its client ends it, or
 when nobody does within its timeout. No log shows that beforehand; the last stable offset tells only of transactions
 with records.
+
+The leader of a partition tells which producers it knows there: DescribeProducers, of the same KIP, Kafka 2.8 and later.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import BrokerError, UnsupportedVersion
+from gateway.kafka.offsets import by_topic
+from gateway.kafka.routed import ByLeader
+from gateway.kafka.topic_partition import TopicPartition
 from protocol.errors import ErrorCode, error_name, is_retriable
-from protocol.messages import DescribeTransactionsRequest, ListTransactionsRequest
+from protocol.messages import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
 UNENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """States behind which a marker may come. What a broker does not know it names, and leaves out."""
@@ -154,3 +159,29 @@ async def _states(cluster: Cluster, node: int, transactional_ids: Sequence[str],
             raise BrokerError(one.error_code, what)
         found.append(one)
     return found
+
+
+async def active_producers(
+    cluster: Cluster, partitions: Collection[TopicPartition], *, timeout_s: float | None = None
+) -> dict[TopicPartition, frozenset[int]]:
+    """The producer ids whose state each partition's leader has. Needs READ on the topics.
+
+    Raises:
+        PartitionErrors: per partition.
+        ClusterUnavailable: no answer within the deadline.
+        UnsupportedVersion: the brokers are older.
+    """
+
+    def build(asked: Collection[TopicPartition]) -> Any:
+        topic = DescribeProducersRequest.TopicRequest
+        return DescribeProducersRequest(
+            topics=[topic(name=name, partition_indexes=indexes) for name, indexes in by_topic(asked)]
+        )
+
+    def parse(response: Any) -> Iterable[tuple[TopicPartition, int, frozenset[int]]]:
+        for topic in response.topics:
+            for part in topic.partitions:
+                known = frozenset(producer.producer_id for producer in part.active_producers or ())
+                yield (topic.name, part.partition_index), part.error_code, known
+
+    return await ByLeader(cluster, "DescribeProducers", build, parse).run(dict.fromkeys(partitions), timeout_s)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from gateway.kafka.rules.topic_ids import topic_id_text
+from gateway.kafka.rules.names import topic_id_text
 from protocol.errors import ErrorCode
 
 

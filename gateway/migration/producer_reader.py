@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import NetError, PartitionErrors
-from gateway.kafka.producers import active_producers
 from gateway.kafka.rules.names import is_internal, some_of
 from gateway.kafka.topic_partition import TopicPartition
+from gateway.kafka.transactions import active_producers
 from gateway.migration.rules.internal_records import CONSUMER_OFFSETS
 from gateway.migration.rules.snapshot import NotKnown
 from protocol.errors import ErrorCode, ProtocolError, error_name

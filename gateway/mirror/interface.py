@@ -122,8 +122,8 @@ class MirrorEngine(Protocol):
         """Stop fetching and wait for the appends in flight."""
 
     def status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
-        """The partitions that the engine knows of this very mirror (`state/mirror_tag.py`), in order; empty if it runs
-        none: what was measured in another period, or of another mirror of the topic, is not told."""
+        """The partitions that the engine knows of this very mirror (`state/mirror_states.py`), in order; empty if it
+        runs none: what was measured in another period, or of another mirror of the topic, is not told."""
 
     def running_partitions(self, mirror: MirrorRecord) -> RunningPartitions:
         """What of the mirror runs in this process, and how far it is. Cheap: asked at every look of a promote."""

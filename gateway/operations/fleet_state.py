@@ -17,7 +17,7 @@ from gateway.kafka.connection.errors import LogTruncated, ReadTooLate
 from gateway.kafka.logs.log_follower import LogFollower
 from gateway.operations.rules.topology import FleetView, is_copy
 from gateway.state.codec import StateFormatError, decode
-from gateway.state.reader import Entry, StateReader
+from gateway.state.log import Entry, StateReader
 from gateway.state.records import LinkRecord, MirrorRecord
 from gateway.state.topic import TOPIC
 from protocol.errors import ErrorCode, error_name

@@ -16,13 +16,12 @@ from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, C
 from gateway.kafka.logs.range_reader import RangeReader
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.kafka.rules.acl import Acl, ResourceType
+from gateway.kafka.rules.names import topic_id_bytes
 from gateway.kafka.rules.quota import QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey
-from gateway.kafka.rules.topic_ids import topic_id_bytes
 from gateway.kafka.share_groups import share_offsets
-from gateway.kafka.topic_configs import TopicConfigs
-from gateway.kafka.topic_listing import list_topics
 from gateway.kafka.topic_partition import TopicPartition
+from gateway.kafka.topics import TopicConfigs, list_topics
 from gateway.kafka.view import ListedTopic, TopicView
 from gateway.mirror.partition.beside import last_batch
 from gateway.mirror.partition.log_start import batch_at, plan_start, start_at

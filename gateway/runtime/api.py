@@ -34,7 +34,7 @@ from gateway.proxy.rules.admission import address_of
 from gateway.runtime.api_credentials import LOCAL, ApiCredentials
 from gateway.runtime.api_tls import TlsAcceptor
 from gateway.runtime.server_tls import renewed_context
-from gateway.transport.wakeups import together
+from gateway.transport.background import together
 
 _TICK_S: Final = 1.0  # the Date header counts seconds
 GRACE_S: Final = 3  # uvicorn takes whole seconds

@@ -37,7 +37,7 @@ from gateway.state.gateway_records import PortRecord
 from gateway.state.views import StateViews
 from gateway.telemetry.numbers import ProxyNumbers
 from gateway.topics.interface import SourceTopics
-from gateway.transport.certificate_names import subject_of
+from gateway.transport.certificates import subject_of
 from gateway.transport.host import MACHINE, Host
 
 

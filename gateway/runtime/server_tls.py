@@ -5,8 +5,8 @@ from __future__ import annotations
 import ssl
 
 from gateway.config.tls import ServerTls
+from gateway.transport.certificates import refuse_revoked
 from gateway.transport.renewed import Renewed
-from gateway.transport.revocation import refuse_revoked
 
 
 def server_context(tls: ServerTls, where: str) -> ssl.SSLContext:

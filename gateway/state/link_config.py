@@ -14,8 +14,7 @@ from gateway.close_names import did_you_mean
 from gateway.kafka.rules.principal_mapping import DEFAULT
 from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED
 from gateway.state.ack import Ack
-from gateway.state.acls.acl_filters import NO_ACLS, AclFilters, parse_acl_filters
-from gateway.state.acls.acl_options import hosts, principal_rules
+from gateway.state.acls.acl_options import NO_ACLS, AclFilters, hosts, parse_acl_filters, principal_rules
 from gateway.state.name_filters import ALL_NAMES, NO_NAMES, NameFilters, parse_filters
 from gateway.state.schemas.schema_options import (
     ID_PLACES,

@@ -1,6 +1,8 @@
 """What an operation makes of a mirror topic's record, or why it cannot be: `mirror_transitions.py` in words.
 
 Which way a mirror goes is asked only where a row says so.
+
+A fact about a mirror holds for one identity, direction and period; `tag_of` writes these three as one word.
 """
 
 from __future__ import annotations
@@ -187,3 +189,13 @@ def is_mirroring(state: MirrorState) -> bool:
         _S.PENDING_STOPPED,
         _S.PENDING_RESTORE_MIRROR,
     )
+
+
+def tag_of(record: MirrorRecord) -> str:
+    """Tells the mirrors that a topic has had apart.
+
+    Positions, log ends and log starts of one of them say nothing of another: after a change of sides the very numbers
+    belong to the other cluster. So whoever tells a fact tells its tag, and a fact of another tag is no fact.
+    """
+    repaired = f".{record.repairs}" if record.repairs else ""
+    return f"{record.mirror_id}.{record.failback.epoch}.{'back' if record.is_reverse else 'to'}{repaired}"

@@ -21,9 +21,8 @@ from typing import Final, NamedTuple
 
 from gateway.state.codec import Record, StateFormatError
 from gateway.state.errors import StateReadTooLate, StateWentBack, StoreError
-from gateway.state.log import Log
+from gateway.state.log import WRITER_KEY, Entry, Log, writer_of
 from gateway.state.producer_tables import ProducerTablesRecord
-from gateway.state.reader import WRITER_KEY, Entry, writer_of
 from gateway.state.slices import Slices, decoded, encoded
 from gateway.state.views import StateViews
 

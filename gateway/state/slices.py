@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from gateway.state.codec import Record, decode, encode
-from gateway.state.log import Change
+from gateway.state.log import Change, Entry
 from gateway.state.producer_entries import PackedProducers
 from gateway.state.producer_tables import ProducerTablesRecord, table_key
-from gateway.state.reader import Entry
 from gateway.state.records import MirrorRecord
 
 RECORDS: Final = 256

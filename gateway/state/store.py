@@ -5,6 +5,8 @@ Every gateway reads the topic all the time, in its order (`open`). One of them l
 with what is committed, so what they show survives a crash.
 
 What a gateway has read, and the topic has lost, comes into the topic again: `state/recovery.py`.
+
+While the outcome of a write is unknown, nothing that depends on it goes on or is undone (`until_known`).
 """
 
 from __future__ import annotations
@@ -347,3 +349,23 @@ class StateStore(FollowedState):
 def _told_to_nobody(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (exc := task.exception()) is not None:
         _log.warning("a write whose caller has gone: %s", exc)
+
+
+_AGAIN_S = 0.2
+
+
+async def until_known(store: StateStore) -> bool:
+    """Wait until the store's views are what is written. No limit of its own.
+
+    Returns:
+        False when another gateway leads by now: it has read what became of the write, and goes on from there.
+    """
+    while True:
+        try:
+            await store.resolve_outcome()
+        except ProducerFenced:
+            return False
+        except StoreError:
+            await asyncio.sleep(_AGAIN_S)
+        else:
+            return True

@@ -21,8 +21,7 @@ from gateway.kafka.logs.log_follower import LogFollower
 from gateway.kafka.rules.topic_configs import INTERNAL
 from gateway.kafka.transactional_producer import Fenced, OutcomeUnknown, TransactionalProducer
 from gateway.state.errors import ProducerFenced, StateReadTooLate, StateWentBack, StoreError, StoreUncertain
-from gateway.state.log import Change
-from gateway.state.reader import MORE, WAS, WRITER_KEY, Entry, StateReader
+from gateway.state.log import MORE, WAS, WRITER_KEY, Change, Entry, StateReader
 from gateway.transport.host import MACHINE, Host
 from protocol.batch.keyed import KeyedRecord
 from protocol.errors import ProtocolError

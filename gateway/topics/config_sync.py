@@ -36,7 +36,7 @@ from gateway.operations.records import Records
 from gateway.operations.running_mirrors import run_as
 from gateway.operations.sources import Sources
 from gateway.state import link_config
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import tag_of
 from gateway.state.per_partition import grown
 from gateway.state.records import Deletion, LinkRecord, MirrorRecord, MirrorState
 from gateway.state.store import StoreConflict, StoreError

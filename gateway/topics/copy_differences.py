@@ -12,7 +12,7 @@ from typing import Final
 from gateway.operations.cluster_access import TopicInfo
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.state.link_config import LESS_DURABLE
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import tag_of
 from gateway.state.records import MirrorRecord
 from gateway.topics.rules.durability import IN_SYNC as _IN_SYNC
 from gateway.topics.rules.durability import Durable, why_too_few

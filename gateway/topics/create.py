@@ -36,8 +36,7 @@ from gateway.state.failback_records import epoch_of_new
 from gateway.state.mirror_states import is_mirroring
 from gateway.state.producer_ids import MAX_FAILBACK_EPOCH, first_mirror_id
 from gateway.state.records import Deletion, MirrorFailback, MirrorRecord, SequenceRecord
-from gateway.state.store import ProducerFenced, StoreError, StoreUncertain
-from gateway.state.unknown_outcome import until_known
+from gateway.state.store import ProducerFenced, StoreError, StoreUncertain, until_known
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.topics.plan import AS_THE_LINK_SAYS, MirrorPlan, MirrorPlanner, Wanted
 from gateway.topics.rules.create import anew, going_on, record_of

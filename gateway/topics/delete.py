@@ -36,9 +36,8 @@ from gateway.operations.running_mirrors import runs
 from gateway.operations.sources import Sources
 from gateway.state.link_config import parse
 from gateway.state.records import Deletion, GroupState, LinkRecord, MirrorRecord, MirrorState
-from gateway.state.store import ProducerFenced, StoreConflict, StoreError
+from gateway.state.store import ProducerFenced, StoreConflict, StoreError, until_known
 from gateway.state.transition_errors import code_of, with_error
-from gateway.state.unknown_outcome import until_known
 from gateway.topics.catch_up import CatchUps
 from gateway.topics.rules.auto_create import why_created_again
 from gateway.topics.rules.delete import BEING_PROMOTED, DeletionFacts, why_not_changed, why_not_deleted

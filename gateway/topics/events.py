@@ -22,13 +22,11 @@ from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth
 from gateway.state.codec import key_of
 from gateway.state.link_config import parse
-from gateway.state.mirror_states import MirrorOperation, WrongState, allows
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import MirrorOperation, WrongState, allows, tag_of
 from gateway.state.records import LostRecords, MirrorError, MirrorMode, MirrorRecord
 from gateway.state.store import StoreConflict, StoreError
 from gateway.topics.status import Measure
-from gateway.transport.background import Background
-from gateway.transport.wakeups import together
+from gateway.transport.background import Background, together
 
 _TICK_S = 1.0
 _TOGETHER = 64  # mirrors in one write

@@ -26,7 +26,7 @@ from gateway.mirror.offset_map.rules.translation import Maps
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.door import Door
 from gateway.operations.offset_translation import OffsetsBetween
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import tag_of
 from gateway.state.records import MirrorRecord
 
 _log = structlog.get_logger("lockgate.control")

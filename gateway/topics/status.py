@@ -15,8 +15,7 @@ from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
 from gateway.operations.sources import VIEW_S, SourcesForViews
 from gateway.state.link_config import parse
-from gateway.state.mirror_states import is_mirroring
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import is_mirroring, tag_of
 from gateway.state.per_partition import stopped
 from gateway.state.records import MirrorRecord, MirrorState
 

@@ -1,15 +1,100 @@
-"""Plain TCP sockets of the data plane: listening, accepting and connecting, without transports."""
+"""Plain TCP sockets of the data plane: listening, accepting and connecting, without transports.
+
+A listener bounds how many connections there are at a time, in all and from one address (`Slots`), and how much CPU TLS
+handshakes may take: what one costs is measured, since it depends on the key and the machine (`handshake_cost`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import ipaddress
 import logging
 import socket
+import ssl
+import time
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from gateway.transport.sockets import keep_alive
+
+_TIMES: Final = 3
+_STEPS: Final = 8
+
+
+def handshake_cost(server: ssl.SSLContext, cpu: Callable[[], float] = time.thread_time) -> float:
+    """Seconds of CPU that the server's side takes, the least of three times.
+
+    A client without a certificate is played in memory, and trusts everybody; where the server demands one, it is what
+    the handshake costs up to that.
+    """
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_mode = ssl.CERT_NONE
+    return min(_cost(server, client, cpu) for _ in range(_TIMES))
+
+
+def _cost(server: ssl.SSLContext, client: ssl.SSLContext, cpu: Callable[[], float]) -> float:
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asks = client.wrap_bio(to_client, to_server)
+    answers = server.wrap_bio(to_server, to_client, server_side=True)
+    spent = 0.0
+    for _ in range(_STEPS):
+        with suppress(ssl.SSLWantReadError):
+            asks.do_handshake()
+        before = cpu()
+        over = _is_over(answers)
+        spent += cpu() - before
+        if over:
+            break
+    return spent
+
+
+def _is_over(answers: ssl.SSLObject) -> bool:
+    try:
+        answers.do_handshake()
+    except ssl.SSLWantReadError:
+        return False
+    except ssl.SSLError:  # no certificate of the client's
+        return True
+    return True
+
+
+class Slots:
+    """An address of version 6 counts as its /64: whoever has one has all of them."""
+
+    def __init__(self, total: int, per_address: int) -> None:
+        self._total = total
+        self._per_address = per_address
+        self._taken: Counter[str] = Counter()
+
+    def take(self, address: str) -> bool:
+        """Whether there was room; then `release` it."""
+        key = _network(address)
+        if self._taken.total() >= self._total or self._taken[key] >= self._per_address:
+            return False
+        self._taken[key] += 1
+        return True
+
+    def release(self, address: str) -> None:
+        """End a `take` that was True."""
+        key = _network(address)
+        self._taken[key] -= 1
+        if self._taken[key] <= 0:
+            del self._taken[key]
+
+
+def _network(address: str) -> str:
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.version == 6 and found.ipv4_mapped is None:
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found if found.version == 4 else found.ipv4_mapped)
+
 
 _log = logging.getLogger(__name__)
 _AT_ONCE: Final = 16  # connections accepted before others get their turn; each takes 0.1 ms and more

@@ -27,8 +27,7 @@ from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.records import Records
 from gateway.state.mirror_states import is_mirroring
 from gateway.state.records import MirrorRecord
-from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
-from gateway.state.unknown_outcome import until_known
+from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain, until_known
 from gateway.topics.lifted_configs import WAITS_FOR_STAMPS, LiftedConfigs
 from gateway.topics.status import Measure
 

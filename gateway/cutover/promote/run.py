@@ -31,9 +31,8 @@ from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, apply
 from gateway.state.promote_sets import is_called_off, name_of, topics_as
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
-from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
+from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain, until_known
 from gateway.state.transition_errors import with_error
-from gateway.state.unknown_outcome import until_known
 from gateway.topics.lifted_configs import WAITS_FOR_STAMPS
 
 _AWAIT_MIRROR_S = 0.05  # then the source is read again, so that a bypassing writer shows

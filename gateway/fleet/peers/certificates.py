@@ -27,8 +27,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import NameOID
 
+from gateway.transport.certificates import refuse_revoked
 from gateway.transport.renewed import Renewed
-from gateway.transport.revocation import refuse_revoked
 
 # The clocks of gateways may differ, and none of these outlives its process: the secret ends it, not a date.
 _FROM: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)

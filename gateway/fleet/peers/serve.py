@@ -24,8 +24,7 @@ from gateway.fleet.peers.wire import (
 )
 from gateway.kafka.connection.errors import NetError
 from gateway.transport.host import MACHINE, Host
-from gateway.transport.listening import Acceptor, listen
-from gateway.transport.slots import Slots
+from gateway.transport.listening import Acceptor, Slots, listen
 from gateway.transport.sockets import tune
 
 _log = logging.getLogger(__name__)

@@ -2,7 +2,8 @@
 
 A heartbeat says how far the sender's mirrors have come: what has moved since the heartbeat before, and once a second
 what was measured; `rotation.py` has what is told again. Positions and measurements count only for the very mirror that
-they were taken of: `tag_of` (`state/mirror_tag.py`) differs when a topic was created anew or has changed its direction.
+they were taken of: `tag_of` (`state/mirror_states.py`) differs when a topic was created anew or has changed its
+direction.
 """
 
 from __future__ import annotations

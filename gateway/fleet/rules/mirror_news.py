@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from gateway.state.mirror_states import MirrorOperation, allows
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import MirrorOperation, allows, tag_of
 from gateway.state.records import MirrorMode, MirrorRecord
 
 FAILED: Final = "partition_failed"

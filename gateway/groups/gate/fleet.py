@@ -21,8 +21,7 @@ from gateway.groups.gate.rules.commands import GateCommand
 from gateway.groups.gate.rules.gates import COMMITS_S, JOINS, GateStatus, GroupGates, Identity, Waiter, unanswered
 from gateway.kafka.connection.errors import NetError
 from gateway.state.views import StateViews
-from gateway.transport.background import kept_running
-from gateway.transport.wakeups import together
+from gateway.transport.background import kept_running, together
 from protocol.apis import ApiKey
 
 FIRST_REQUEST = "first_request"

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gateway.jobs.audit.retention import Policy
-from gateway.kafka.admin import describe_topic_configs
+from gateway.kafka.admin import describe_topic_configs, log_sizes
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import NetError, PartitionErrors
-from gateway.kafka.log_dirs import log_sizes
 from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
 from gateway.kafka.topic_partition import TopicPartition
 

@@ -13,12 +13,11 @@ from gateway.jobs.plan.rights import NOT_TOLD
 from gateway.jobs.plan.sampling import sample_topics
 from gateway.jobs.plan.target_checks import cluster_operations, refused_topics, topic_operations
 from gateway.jobs.topic_ranges import LogRanges, log_ranges
-from gateway.kafka.admin import ConfigEntry, describe_topic_configs
+from gateway.kafka.admin import ConfigEntry, describe_topic_configs, log_sizes
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import committed_offsets
 from gateway.kafka.connection.errors import ClusterUnavailable, NetError
 from gateway.kafka.groups import DEAD, SHARE, STREAMS, describe_group, list_groups
-from gateway.kafka.log_dirs import log_sizes
 from gateway.kafka.offsets import list_offsets
 from gateway.kafka.rules.names import is_internal
 from gateway.kafka.share_groups import share_offsets

@@ -34,8 +34,8 @@ from gateway.jobs.source.ranges import (
     make_ranges,
     start_offsets,
 )
+from gateway.kafka.admin import log_sizes
 from gateway.kafka.cluster import BrokerError, Cluster
-from gateway.kafka.log_dirs import log_sizes
 from gateway.kafka.offsets import EARLIEST, list_offsets
 from gateway.kafka.topic_partition import TopicPartition
 

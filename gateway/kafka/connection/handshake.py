@@ -11,12 +11,11 @@ from importlib import metadata
 from types import MappingProxyType
 from typing import Any
 
-from gateway.kafka.connection.bearer_token import bearer_token
 from gateway.kafka.connection.config import OAUTHBEARER, TOKEN_MECHANISM, ClusterConfig
 from gateway.kafka.connection.errors import AuthenticationFailed, ConnectionClosed
 from gateway.kafka.connection.pipeline import OnResponse
 from gateway.kafka.connection.pipelined import PipelinedConnection
-from gateway.kafka.connection.sasl import Bearer, Mechanism, Scram, mechanism
+from gateway.kafka.connection.sasl import Bearer, Mechanism, Scram, bearer_token, mechanism
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode, MalformedFrame, error_name

@@ -24,8 +24,7 @@ from gateway.kafka.rules.error_codes import FETCH_ACTIONS, FetchAction
 from gateway.transport.backoff import Backoff
 from protocol.apis import ApiKey
 from protocol.batch.aborted import AbortedTransactions
-from protocol.batch.extent import extent
-from protocol.batch.header import BatchHeader, crc_is_valid, iter_batches
+from protocol.batch.header import BatchHeader, crc_is_valid, extent, iter_batches
 from protocol.errors import ErrorCode, MalformedFrame, error_name
 from protocol.fetch import FetchedPartition, FetchPartition, build_request_body, scan_response
 

@@ -1,8 +1,12 @@
-"""Names of topics, groups and links: what is legal, what is internal."""
+"""Names of topics, groups and links: what is legal, what is internal; and topic ids as Kafka prints them (KIP-516).
+
+An id is 16 bytes, printed as URL-safe base64 without padding.
+"""
 
 from __future__ import annotations
 
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 
 # Kafka's rule for topics (org.apache.kafka.common.internals.Topic); links follow it too, so that they fit in
@@ -39,3 +43,18 @@ def some_of(names: Iterable[str], most: int = 3) -> str:
     found = list(names)
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return ", ".join(found[:most]) + more
+
+
+def topic_id_text(topic_id: bytes) -> str:
+    """The printed form; '' for no id (empty or all zeros)."""
+    return urlsafe_b64encode(topic_id).decode().rstrip("=") if any(topic_id) else ""
+
+
+def topic_id_bytes(text: str) -> bytes:
+    """The 16 bytes of a printed id; b'' for ''. Raises ValueError when it is not one."""
+    if not text:
+        return b""
+    topic_id = urlsafe_b64decode(text + "==")
+    if len(topic_id) != 16:
+        raise ValueError(f"{text!r} is not a topic id")
+    return topic_id

@@ -27,7 +27,7 @@ from gateway.mirror.rules.period import map_key, period_of
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state import link_config
 from gateway.state.link_config import Offsets
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import tag_of
 from gateway.state.per_partition import WrongLength
 from gateway.state.records import LinkRecord, MirrorError, MirrorRecord, MirrorState
 from gateway.transport.background import kept_running

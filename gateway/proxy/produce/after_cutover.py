@@ -12,8 +12,8 @@ from gateway.cutover.write_pause.rules.routing import Routing, RoutingTable, Top
 from gateway.cutover.write_pause.rules.write_pause import WritePhase
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import NetError
-from gateway.kafka.producers import active_producers
 from gateway.kafka.topic_partition import TopicPartition
+from gateway.kafka.transactions import active_producers
 from gateway.proxy.produce.mirrored_retries import MirroredRetries
 from gateway.proxy.produce.produce_plan import ProducePlan, record_count
 from gateway.proxy.rules.cutover_order import CutoverOrder, SentBatch

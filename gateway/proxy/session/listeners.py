@@ -26,8 +26,7 @@ from gateway.proxy.session.securing import Securing
 from gateway.proxy.session.sides import ClientSide, UpstreamSide
 from gateway.proxy.session.timeouts import Timeouts
 from gateway.transport.background import kept_running
-from gateway.transport.handshake_cost import handshake_cost
-from gateway.transport.listening import Acceptor, connect, listen
+from gateway.transport.listening import Acceptor, connect, handshake_cost, listen
 from gateway.transport.sockets import peer_host
 
 _log = structlog.get_logger("lockgate.proxy")

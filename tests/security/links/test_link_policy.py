@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from gateway.kafka.connection.bearer_token import bearer_token
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.kafka.connection.sasl import bearer_token
 from gateway.operations.link_policy import LinkPolicy
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.state.records import LinkRecord

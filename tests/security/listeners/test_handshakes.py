@@ -11,7 +11,7 @@ import pytest
 import trustme
 
 from gateway.proxy.rules import handshakes
-from gateway.transport.handshake_cost import handshake_cost
+from gateway.transport.listening import handshake_cost
 from tests.support.gateways.listening import is_closed, listening
 from tests.support.identities.self_signed import self_signed
 from tests.support.proxy.limits import limits_with

@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from gateway.state.codec import Record as StateRecord
 from gateway.state.codec import StateFormatError, decode, values_of
+from gateway.state.log import WRITER_KEY
 from gateway.state.per_partition import with_tables_of
 from gateway.state.promote_sets import name_of
-from gateway.state.reader import WRITER_KEY
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
 from gateway.state.topic import TOPIC
 from tests.simulation.judge.findings import Findings

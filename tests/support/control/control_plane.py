@@ -25,7 +25,7 @@ from gateway.operations.origin_ends import SourceEnds
 from gateway.operations.sources import Sources
 from gateway.state import store as store_module
 from gateway.state.codec import Record
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import tag_of
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, PartitionStart
 from gateway.state.store import StateStore
 from gateway.state.topic import TOPIC

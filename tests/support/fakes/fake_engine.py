@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.copy_ends import CopyEnds, PartitionEnd, RunningPartitions, whole
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import tag_of
 from gateway.state.records import LinkRecord, MirrorRecord
 
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from gateway.state.errors import StoreError, StoreUncertain
-from gateway.state.log import Change
-from gateway.state.reader import WRITER_KEY, Entry
+from gateway.state.log import WRITER_KEY, Change, Entry
 
 
 class MemoryLog:

@@ -25,8 +25,7 @@ from gateway.kafka.groups import GroupView, MemberView
 from gateway.operations.sources import LinkHealth
 from gateway.state.codec import encode
 from gateway.state.errors import StoreError, StoreUncertain
-from gateway.state.log import Change
-from gateway.state.reader import Entry
+from gateway.state.log import Change, Entry
 from gateway.state.records import GroupKind, GroupRecord, GroupState, MirrorState
 from protocol.errors import ErrorCode
 from tests.support.control.control_plane import Plane

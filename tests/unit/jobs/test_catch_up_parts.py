@@ -25,7 +25,7 @@ from gateway.jobs.source.copy import RangeCopy
 from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.segments import Failure, Segment, WriteReport, Written
 from gateway.kafka.connection.errors import ClusterUnavailable, LogTruncated
-from gateway.kafka.rules.topic_ids import topic_id_text
+from gateway.kafka.rules.names import topic_id_text
 from gateway.kafka.view import TopicView
 from gateway.mirror.partition.rules.throttle import Throttle
 

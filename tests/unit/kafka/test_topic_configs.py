@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gateway.kafka import topic_configs
+from gateway.kafka import topics
 from gateway.kafka.admin import AdminError
-from gateway.kafka.topic_configs import TopicConfigs
+from gateway.kafka.topics import TopicConfigs
 from protocol.apis import ApiKey
 from protocol.messages import DescribeConfigsResponse
 from tests.support.brokers.quick_clusters import OpenCluster
@@ -80,7 +80,7 @@ async def test_what_was_told_before_is_the_same_object(fake: FakeCluster, client
 async def test_a_question_is_about_some_topics_only(
     fake: FakeCluster, client: OpenCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_configs, "AT_ONCE", 2)
+    monkeypatch.setattr(topics, "AT_ONCE", 2)
     broker, configs = Broker(fake), TopicConfigs(await client(fake.bootstrap))
     assert set(await configs.read(broker.of, KEYS)) == set(broker.of)
     assert broker.questions() == [["t0", "t1"], ["t2", "t3"], ["t4"]]
@@ -89,7 +89,7 @@ async def test_a_question_is_about_some_topics_only(
 async def test_only_so_many_questions_are_kept(
     fake: FakeCluster, client: OpenCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_configs, "_KEPT", 2)
+    monkeypatch.setattr(topics, "_KEPT", 2)
     _, configs = Broker(fake), TopicConfigs(await client(fake.bootstrap))
     for names in (["t0", "t1"], ["t1", "t2"], ["t0", "t1"], ["t2", "t3"], ["t4"]):
         await configs.read(names, KEYS)

@@ -16,10 +16,10 @@ from gateway.cutover.write_pause.rules.write_pause import recorded
 from gateway.state.codec import StateFormatError, decode, encode, key_of
 from gateway.state.errors import StoreUncertain
 from gateway.state.gateway_records import READS_TABLES, GatewayRecord
+from gateway.state.log import Entry
 from gateway.state.per_partition import WrongLength, tables_of
 from gateway.state.producer_entries import ROW, PackedProducers, ProducerEntry
 from gateway.state.producer_tables import RECORD_BYTES, ProducerTables
-from gateway.state.reader import Entry
 from gateway.state.records import MirrorCutover, MirrorRecord, PartitionStart
 from gateway.state.slices import BYTES, Slices, decoded, encoded
 from gateway.state.store import StateStore

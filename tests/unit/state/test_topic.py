@@ -13,8 +13,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.logs import log_follower
 from gateway.state.errors import ProducerFenced, StoreError, StoreUncertain
-from gateway.state.log import Change
-from gateway.state.reader import MORE, Entry, StateReader
+from gateway.state.log import MORE, Change, Entry, StateReader
 from gateway.state.topic import TOPIC, TRANSACTIONAL_ID, StateTopic
 from gateway.transport.host import Host
 from protocol.apis import ApiKey

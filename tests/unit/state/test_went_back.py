@@ -12,9 +12,8 @@ import pytest
 from gateway.state.codec import encode
 from gateway.state.errors import ProducerFenced, StateReadTooLate, StateWentBack, StoreUncertain
 from gateway.state.gateway_records import PortRecord
-from gateway.state.log import Change
+from gateway.state.log import WRITER_KEY, Change, Entry
 from gateway.state.producer_entries import PackedProducers, ProducerEntry
-from gateway.state.reader import WRITER_KEY, Entry
 from gateway.state.records import MirrorCutover, MirrorRecord, PartitionStart
 from gateway.state.store import StateStore
 from tests.support.waiting import wait_until_async

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.transport.slots import Slots
+from gateway.transport.listening import Slots
 
 
 def test_of_one_address_and_in_all() -> None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, moved_with
 from gateway.cutover.write_pause.rules.write_pause import AT_REST, WritePause, WritePhase
-from gateway.kafka.rules.topic_ids import topic_id_bytes
+from gateway.kafka.rules.names import topic_id_bytes
 from gateway.state import link_config
 from gateway.state.failback_records import FailbackEpochRecord
 from gateway.state.per_partition import WrongLength, tables_of

@@ -12,7 +12,7 @@ from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.cutovers_seen import RETRIED_S
 from gateway.cutover.write_pause.rules.routing import Routing, RoutingTable, WritePhase
 from gateway.cutover.write_pause.rules.write_pause import Pause
-from gateway.kafka.rules.topic_ids import topic_id_text
+from gateway.kafka.rules.names import topic_id_text
 from gateway.state.codec import Record, key_of
 from gateway.state.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart, ProducerEntry
 from gateway.state.views import StateViews

@@ -15,7 +15,7 @@ from gateway.fleet.rules.heartbeats import (
 )
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
-from gateway.state.mirror_tag import tag_of
+from gateway.state.mirror_states import tag_of
 from gateway.state.records import MirrorDirection, MirrorRecord
 from tests.support.control.mirror_records import mirror_record
 

@@ -1,4 +1,7 @@
-"""Record batches: headers as kafka-python and kio read them; rewriting changes what it must and nothing else."""
+"""Record batches: headers as kafka-python and kio read them; rewriting changes what it must and nothing else.
+
+How far whole batches reach: held against `iter_batches`, which looks at all of each.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from protocol.batch.header import (
     BatchHeader,
     OldFormat,
     crc_is_valid,
+    extent,
     iter_batches,
     mirror_sequence,
     padding_batch,
@@ -26,6 +30,7 @@ from protocol.batch.header import (
     rewrite_batch,
     with_producer_id,
 )
+from protocol.batch.keyed import keyed_batch
 from protocol.batch.padding import MAX_PADDING
 from protocol.errors import MalformedFrame
 
@@ -265,3 +270,53 @@ def test_the_largest_padding_fits_the_default_message_limit_and_decodes_to_the_e
 def test_padding_has_limits(count: int) -> None:
     with pytest.raises(ValueError, match="padding"):
         padding_batch(count, 0, 1, 0)
+
+
+def log_of(counts: list[int]) -> bytes:
+    """Batches of so many records, one behind the other."""
+    pieces, offset = [], 0
+    for count in counts:
+        batch = bytearray(keyed_batch([(b"k", b"v" * count)] * count, 0))
+        struct.pack_into(">q", batch, 0, offset)
+        pieces.append(bytes(batch))
+        offset += count
+    return b"".join(pieces)
+
+
+@given(
+    counts=st.lists(st.integers(1, 5), max_size=8),
+    end=st.integers(0, 45),
+    cut=st.integers(0, 400),
+)
+def test_it_is_where_whole_batches_below_the_end_stop(counts: list[int], end: int, cut: int) -> None:
+    log = log_of(counts)
+    records = memoryview(log)[: max(0, len(log) - cut)]
+    size, last, past = 0, None, False
+    for header, batch in iter_batches(records):
+        if header.last_offset >= end:
+            past = True
+            break
+        size, last = size + len(batch), header
+    found = extent(records, end)
+    assert (found.size, found.last) == (size, last)
+    assert found.ended or not past
+    assert not found.ended or sum(counts) >= end
+
+
+def test_a_batch_of_no_size_is_named() -> None:
+    log = bytearray(log_of([1, 1]))
+    struct.pack_into(">i", log, 8, 3)
+    with pytest.raises(MalformedFrame, match="3 bytes at offset 0"):
+        extent(memoryview(log), 10)
+
+
+def test_an_old_format_is_told() -> None:
+    log = bytearray(log_of([1, 1]))
+    log[len(log) // 2 + 16] = 1
+    with pytest.raises(OldFormat, match="v1"):
+        extent(memoryview(log), 10)
+
+
+def test_nothing() -> None:
+    assert extent(memoryview(b""), 10) == (0, None, False)
+    assert extent(memoryview(bytes(HEADER_BYTES - 1)), 10) == (0, None, False)

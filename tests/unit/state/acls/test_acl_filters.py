@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
-from gateway.state.acls.acl_filters import parse_acl_filters
+from gateway.state.acls.acl_options import parse_acl_filters
 from gateway.state.link_config import LinkConfigError, as_stored, parse
 
 ANY = {"resourceFilter": {"resourceType": "any", "patternType": "any"}, "accessFilter": {"operation": "any"}}

@@ -12,7 +12,7 @@ import pytest
 from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
 from gateway.cutover.write_pause.rules.routing_build import Routes
 from gateway.cutover.write_pause.rules.write_pause import Pause, WritePauses, phase_of, recorded
-from gateway.kafka.rules.topic_ids import topic_id_text
+from gateway.kafka.rules.names import topic_id_text
 from gateway.state.ack import Ack
 from gateway.state.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart, ProducerEntry
 from tests.support.control.mirror_records import mirror_record

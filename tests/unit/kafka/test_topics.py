@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.kafka.topic_listing import list_topics
+from gateway.kafka.topics import list_topics
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.support.brokers.quick_clusters import OpenCluster

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from gateway.transport.certificate_names import subject_of
+from gateway.transport.certificates import subject_of
 
 Parts = list[list[tuple[x509.ObjectIdentifier, str]]]
 

@@ -1,8 +1,12 @@
-"""Some configs of many topics, asked again and again: so config sync does every few seconds, of all mirrors.
+"""What a cluster has of many topics, asked again and again: which there are, and some of their configs.
 
-One question is about a hundred topics at most. A broker nearly always says what it said the last time. Such an answer
-is not read again (`protocol/asked_again.py`): then the same objects are returned as before, and whoever compares may
-compare the objects first. Topics with equal configs share one object.
+Config sync asks for configs every few seconds, of all mirrors. One question is about a hundred topics at most. A broker
+nearly always says what it said the last time. Such an answer is not read again (`protocol/asked_again.py`): then the
+same objects are returned as before, and whoever compares may compare the objects first. Topics with equal configs share
+one object.
+
+The listing has all topics that this client may see, and whether it may read them: one Metadata request. It stays out of
+the cluster's view: nobody routes by it, and it is asked for every few minutes at the most.
 """
 
 from __future__ import annotations
@@ -14,7 +18,50 @@ from typing import Any, Final, NamedTuple
 
 from gateway.kafka.admin import require_described, topic_configs_request
 from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.kafka.rules.names import topic_id_text
+from gateway.kafka.view import ListedTopic
 from protocol.asked_again import DescribeConfigsAgain
+from protocol.errors import ErrorCode
+from protocol.messages import MetadataRequest
+
+_READ: Final = 1 << 3
+"""AclOperation.READ as a bit of Metadata's `topic_authorized_operations` (KIP-430)."""
+
+_NOT_TOLD: Final = -(2**31)
+_GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
+
+
+async def list_topics(cluster: Cluster, *, timeout_s: float | None = None) -> list[ListedTopic]:
+    """The topics that this client may describe, by name. One that no broker has finished to create may be missing.
+
+    Raises:
+        ClusterUnavailable: no answer within the deadline.
+    """
+    request = MetadataRequest(
+        topics=None,
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=True,
+    )
+    response = await cluster.request(request, timeout_s=timeout_s)
+    if not response.brokers:
+        raise ClusterUnavailable("Metadata without brokers")
+    found = []
+    for topic in response.topics:
+        if not topic.name or topic.error_code in _GONE:
+            continue
+        topic_id = "" if topic.topic_id is None else topic_id_text(topic.topic_id.bytes)
+        found.append(ListedTopic(topic.name, topic_id, bool(topic.is_internal), _readable(topic)))
+    return sorted(found, key=lambda topic: topic.name)
+
+
+def _readable(topic: object) -> bool | None:
+    if getattr(topic, "error_code", 0) == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return False
+    operations = getattr(topic, "topic_authorized_operations", _NOT_TOLD)
+    return None if operations in (None, _NOT_TOLD) else bool(operations & _READ)
+
 
 AT_ONCE: Final = 100
 """Topics in one request: its answer has some 100 KB."""
