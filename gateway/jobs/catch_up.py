@@ -20,21 +20,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from gateway.jobs.attempts.server import AttemptServer, attempts_of
-from gateway.jobs.catch_up_ends import AllEnds, Progress, ProgressMeter, read_ends
-from gateway.jobs.catch_up_round import copy_round, ranges_of
-from gateway.jobs.catch_up_start import StartSpec, move_starts
-from gateway.jobs.catch_up_watch import Watch
+from gateway.jobs.catch_up_ends import AllEnds, Progress, ProgressMeter, StartSpec, move_starts, read_ends
+from gateway.jobs.catch_up_round import JobTag, Watch, copy_round, ranges_of
 from gateway.jobs.errors import JobFailed, reason
-from gateway.jobs.job_tag import JobTag
 from gateway.jobs.kafka import Loop
 from gateway.jobs.link_map import MapReader, open_maps
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.lost_records import Lost, LostBook
-from gateway.jobs.session import refuse_speculation
+from gateway.jobs.session import refuse_speculation, require_same_on_executors
 from gateway.jobs.source.segments import Segment, WriteReport, merge
 from gateway.jobs.source.stream import bytes_per_offset
 from gateway.jobs.spark_progress import described, noted
-from gateway.jobs.versions import require_same_on_executors
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.topic_partition import TopicPartition
 

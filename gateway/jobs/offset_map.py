@@ -3,16 +3,22 @@
 An offset is located by an as-of join: for each point the last segment that begins at or before it. Points and
 segments are put into one table, sorted together per partition, and walked once. So the work is that of one sort,
 whatever the number of groups that look at the same partition: there is no product of points and segments.
+
+For the audit of two clusters without a link such a table comes from a file (`relations`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from gateway.jobs.audit.relation import Relation
+from gateway.kafka.topic_partition import TopicPartition
 
 SEGMENTS: Final = StructType(
     [
@@ -141,3 +147,20 @@ def _bounds(segments: DataFrame) -> DataFrame:
         F.min_by("target_base", "source_base").alias("_first_target"),
         F.max_by(F.col("target_base") + F.col("count"), F.col("source_base")).alias("_end_target"),
     )
+
+
+def relations(segments: DataFrame) -> dict[TopicPartition, Relation | str]:
+    """SEGMENTS -> how the offsets of each partition relate, or what is wrong with its segments."""
+    columns = segments.orderBy("topic", "partition", "source_base", "count").toArrow().to_pydict()
+    rows = zip(*(columns[name] for name in segments.columns), strict=True)
+    found: dict[TopicPartition, list[tuple[int, int, int]]] = {}
+    for topic, partition, source, target, count in rows:
+        found.setdefault((topic, partition), []).append((source, target, count))
+    return {key: _relation(each) for key, each in found.items()}
+
+
+def _relation(segments: Iterable[tuple[int, int, int]]) -> Relation | str:
+    try:
+        return Relation(segments)
+    except ValueError as exc:
+        return str(exc)

@@ -1,4 +1,5 @@
-"""The Spark session of a job."""
+"""The Spark session of a job, and the version that it runs. Driver, executors and gateway run the same version: what
+one decides, the others carry out."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from gateway.jobs.source import register
 from gateway.jobs.source.batches import SPECULATES
+from gateway.version import VERSION
 
 LOCAL: Final = "local[*]"
 TASK_ATTEMPTS: Final = 4
@@ -136,3 +138,25 @@ def _local_settings() -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
     }
+
+
+def require_same(found: Iterable[str]) -> None:
+    """Raises ValueError that names an executor's version that is not the driver's."""
+    others = sorted(set(found) - {VERSION})
+    if others:
+        raise ValueError(
+            f"an executor has lockgate {others[0]}, the driver {VERSION}: give the driver's wheel by --py-files, or "
+            "install the same version on all machines"
+        )
+
+
+def require_same_on_executors(spark: SparkSession) -> None:
+    """Ask the Python of the executors, once per slot. Raises ValueError as `require_same`."""
+    slots = spark.sparkContext.defaultParallelism
+    require_same(spark.sparkContext.parallelize(range(slots), slots).map(_version).distinct().collect())
+
+
+def _version(_: int) -> str:
+    from gateway.version import VERSION as here  # of the executor, not the driver's value sent along
+
+    return here

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
+from gateway.jobs.audit.asked import Policy
 from gateway.jobs.audit.asked_periods import periods
-from gateway.jobs.audit.retention import Policy
 from gateway.jobs.audit.verdict import Finding
 from gateway.state.records import MirrorMode
 from tests.audit_mutations import edits

@@ -14,10 +14,9 @@ from struct import pack_into
 from typing import Final
 
 from gateway.cutover.failback.rules.failback_promote import stopped
-from gateway.jobs.audit.asked import LogState, PartitionFacts
+from gateway.jobs.audit.asked import LogState, PartitionFacts, Policy
 from gateway.jobs.audit.asked_periods import periods
 from gateway.jobs.audit.relation import Relation
-from gateway.jobs.audit.retention import Policy
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.mirror.offset_map.rules.periods import remembered
 from gateway.mirror.rules.period import period_of

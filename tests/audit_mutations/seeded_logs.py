@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gateway.jobs.audit.asked import PartitionFacts
+from gateway.jobs.audit.asked import PartitionFacts, Policy
 from gateway.jobs.audit.relation import Relation
-from gateway.jobs.audit.retention import Policy
 from gateway.jobs.audit.sums import Answer
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from tests.audit_mutations import edits

@@ -17,18 +17,17 @@ from gateway.cli.jobs.common import Conf, DryRun, LinkedSource, LinkedTarget, Ma
 from gateway.cli.jobs.link import Link, MapFile, mirrored, read_again
 from gateway.cli.jobs.progress import JobProgress
 from gateway.cli.output import col, rate, table
-from gateway.jobs.audit.given_map import relations
 from gateway.jobs.audit.job import run_audit
 from gateway.jobs.audit.kinds import EXPLAINED
 from gateway.jobs.audit.page import page
 from gateway.jobs.audit.pieces import Span
 from gateway.jobs.audit.report import Report
 from gateway.jobs.audit.scene import AuditOptions, Scene, prepare
-from gateway.jobs.audit.sum_lines import sum_lines
+from gateway.jobs.audit.sums import sum_lines
 from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict
 from gateway.jobs.inputs import read_table, topic_names
 from gateway.jobs.link_plan import LinkPlan
-from gateway.jobs.offset_map import SEGMENTS
+from gateway.jobs.offset_map import SEGMENTS, relations
 from gateway.state.records import MirrorRecord
 
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as a page to this file.")]

@@ -19,8 +19,7 @@ from gateway.cli.jobs.progress import JobProgress
 from gateway.cli.output import col, duration, rate, table
 from gateway.cli.properties import read_properties
 from gateway.jobs.catch_up import TAIL_BYTES, CatchUp, CatchUpOptions, CatchUpReport
-from gateway.jobs.catch_up_ends import Progress
-from gateway.jobs.catch_up_start import parse_start
+from gateway.jobs.catch_up_ends import Progress, parse_start
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.lost_records import Lost

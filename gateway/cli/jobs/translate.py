@@ -29,14 +29,13 @@ from gateway.cli.jobs.progress import JobProgress
 from gateway.cli.output import col, table
 from gateway.jobs.inputs import topic_names
 from gateway.jobs.link_plan import LinkPlan, changed_mirrors
+from gateway.jobs.session import require_same_on_executors
 from gateway.jobs.translate.by_link import ByLink
 from gateway.jobs.translate.checkpoint_job import rewrite
 from gateway.jobs.translate.commit import Terms
-from gateway.jobs.translate.from_file import read_offsets_file
-from gateway.jobs.translate.gather import find_groups, read_offsets
+from gateway.jobs.translate.gather import find_groups, read_offsets, read_offsets_file
 from gateway.jobs.translate.job import run, translate_groups, translate_mm2
 from gateway.jobs.translate.read_back import SAMPLE, SampledOffset, differences
-from gateway.jobs.versions import require_same_on_executors
 from gateway.state.records import GroupState
 
 _SHOWN = 50

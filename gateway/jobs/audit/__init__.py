@@ -33,5 +33,5 @@ passes.
 
 **While the topic is written**: what must not have anything of its own (the copy) is asked for its end before the other
 side is, so that what it has beyond is a fault. Log starts may move on either side; what the other one still has there
-must be as old as the retention that took it (`retention.py`).
+must be as old as the retention that took it (`asked.py`).
 """

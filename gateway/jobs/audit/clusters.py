@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from gateway.jobs.audit.retention import Policy
+from gateway.jobs.audit.asked import Policy
 from gateway.kafka.admin import describe_topic_configs, log_sizes
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import NetError, PartitionErrors

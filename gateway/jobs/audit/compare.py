@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Final
 
-from gateway.jobs.audit.evidence import record as shown
 from gateway.jobs.audit.kinds import DIFFERENT, OPEN, Kind
+from gateway.jobs.audit.kinds import record as shown
 from gateway.jobs.audit.pieces import Piece
 from gateway.jobs.audit.side import Data, Feed, Side
 from gateway.jobs.audit.sums import Difference, SideSums, Sums

@@ -13,14 +13,13 @@ from gateway.jobs.audit.pieces import Piece
 from gateway.jobs.audit.report import Report
 from gateway.jobs.audit.scene import AuditOptions, Scene, changed, prepare
 from gateway.jobs.audit.schema_ids import IdTranslation
-from gateway.jobs.audit.sum_lines import sum_lines
-from gateway.jobs.audit.sums import Answer
+from gateway.jobs.audit.sums import Answer, sum_lines
 from gateway.jobs.audit.tasks import run
 from gateway.jobs.audit.verdict import Finding, gather, judge
 from gateway.jobs.audit.work import Work, by_keys, planned_again, works
 from gateway.jobs.errors import JobFailed
+from gateway.jobs.session import require_same_on_executors
 from gateway.jobs.spark_progress import Tell, described, noted, told_of_tasks
-from gateway.jobs.versions import require_same_on_executors
 from gateway.kafka.topic_partition import TopicPartition
 
 Say = Callable[[str], None]

@@ -20,8 +20,8 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from gateway.jobs.audit.compare import Comparison
-from gateway.jobs.audit.evidence import record as shown
 from gateway.jobs.audit.kinds import Kind
+from gateway.jobs.audit.kinds import record as shown
 from gateway.jobs.audit.pieces import Piece
 from gateway.jobs.audit.side import Feed
 from gateway.jobs.audit.sums import Difference, SideSums, Sums

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from gateway.jobs.audit.sum_lines import sum_lines
+from gateway.jobs.audit.sums import sum_lines
 from gateway.jobs.audit.verdict import AuditVerdict
 from gateway.telemetry.html_page import html_page
 

@@ -29,11 +29,9 @@ from pyspark.sql.types import StructType
 from gateway.jobs.kafka import Loop, ask
 from gateway.jobs.schemas import BATCHES
 from gateway.jobs.source.options import SourceOptions, parse
-from gateway.jobs.source.ranges import OffsetRange, plan_ranges
-from gateway.jobs.source.reading import read_chunks
+from gateway.jobs.source.ranges import OffsetRange, plan_ranges, read_chunks
 from gateway.jobs.source.stream import RangeStreamReader
-from gateway.jobs.source.write_options import parse_write
-from gateway.jobs.source.writer import BatchesWriter, StreamBatchesWriter
+from gateway.jobs.source.writer import BatchesWriter, StreamBatchesWriter, parse_write
 from gateway.kafka.logs.range_reader import Chunk
 from protocol.batch.header import batch_digest
 

@@ -1,20 +1,28 @@
-"""Which offsets of which partitions: the ranges that tasks read."""
+"""Which offsets of which partitions: the ranges that tasks read.
+
+A task reads a range as chunks of batches, one after the other, on its own event loop (`read_chunks`).
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
+from gateway.jobs.kafka import Loop
 from gateway.jobs.source.options import Position, SourceOptions, Times
 from gateway.kafka.cluster import Cluster
+from gateway.kafka.logs.range_reader import Chunk, RangeReader
 from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
 from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.partition.rules.throttle import Throttle
 
 Offsets = dict[TopicPartition, int]
 
@@ -192,3 +200,27 @@ async def _ask(cluster: Cluster, wanted: Mapping[TopicPartition, int], read_comm
         topics.setdefault(topic, {})[index] = spec
     found = await list_offsets(cluster, topics, read_committed=read_committed)
     return {partition: at.offset for partition, at in found.items()}
+
+
+def read_chunks(options: SourceOptions, wanted: OffsetRange, loop: Loop, *, with_last: bool = False) -> Iterator[Chunk]:
+    """The batches of a range, also the one across its end if asked for.
+
+    Raises as `RangeReader.next` does, with topic, partition and offset.
+    """
+    throttle = Throttle(options.throttle_bytes_per_s, time.monotonic())
+    reader = RangeReader(
+        loop.connect(options.properties),
+        wanted.topic,
+        wanted.partition,
+        wanted.start,
+        wanted.end,
+        read_committed=options.read_committed,
+        with_last=with_last,
+        fetch_bytes=throttle.limit(options.fetch_bytes),
+    )
+    while (chunk := loop.run(reader.next())) is not None:
+        yield chunk
+        throttle.spend(len(chunk.records))
+        wait_s = throttle.wait_s(time.monotonic())
+        if wait_s:
+            loop.run(asyncio.sleep(wait_s))

@@ -22,8 +22,7 @@ from gateway.jobs.kafka import Loop, ask
 from gateway.jobs.schemas import RECORDS, columns
 from gateway.jobs.source.batches import check_columns
 from gateway.jobs.source.options import SourceOptions, parse
-from gateway.jobs.source.ranges import OffsetRange, plan_ranges
-from gateway.jobs.source.reading import read_chunks
+from gateway.jobs.source.ranges import OffsetRange, plan_ranges, read_chunks
 from gateway.jobs.source.stream import RangeStreamReader
 from gateway.kafka.logs.range_reader import Chunk
 from protocol.batch.record_reader import Record, read_records

@@ -13,8 +13,15 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from gateway.jobs.translate.mm2_format import decode_checkpoint, decode_offset_sync
-from gateway.jobs.translate.mm2_offsets import Mark, Mm2Found, Sync, history, translated
+from gateway.jobs.translate.mm2_offsets import (
+    Mark,
+    Mm2Found,
+    Sync,
+    decode_checkpoint,
+    decode_offset_sync,
+    history,
+    translated,
+)
 from gateway.jobs.translate.schemas import TRANSLATED
 
 _KEY: Final = (StructField("topic", StringType()), StructField("partition", IntegerType()))

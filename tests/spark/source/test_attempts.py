@@ -19,8 +19,7 @@ from gateway.jobs.kafka import Loop
 from gateway.jobs.source.batches import SPECULATES, SpeculatingBatches
 from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.segments import Written
-from gateway.jobs.source.write_options import parse_write
-from gateway.jobs.source.write_task import WriteTask
+from gateway.jobs.source.writer import WriteTask, parse_write
 from tests.support.brokers.logs import log_ends
 from tests.support.jobs.spark_lab import SparkLab
 from tests.support.waiting import wait_until

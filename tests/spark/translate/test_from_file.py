@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.jobs.translate.from_file import read_offsets_file
+from gateway.jobs.translate.gather import read_offsets_file
 
 
 def in_file(tmp_path: Path, text: str, name: str = "offsets.csv") -> str:

@@ -13,8 +13,7 @@ from pyspark.sql.types import StructType
 
 from gateway.jobs.source.append import PartitionAppend
 from gateway.jobs.source.batches import KafkaBatches
-from gateway.jobs.source.write_options import parse_write
-from gateway.jobs.source.writer import BatchesWriter
+from gateway.jobs.source.writer import BatchesWriter, parse_write
 
 
 class KilledBatches(KafkaBatches):

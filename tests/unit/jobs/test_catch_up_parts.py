@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.jobs import catch_up_watch
+from gateway.jobs import catch_up_round
 from gateway.jobs.catch_up import ATTEMPTS, CatchUp, CatchUpOptions, CatchUpReport
 from gateway.jobs.catch_up_ends import Ends, read_ends, require_same_topics
-from gateway.jobs.catch_up_round import share_of, tasks_for
-from gateway.jobs.catch_up_watch import Watch
+from gateway.jobs.catch_up_round import Watch, share_of, tasks_for
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.lost_records import Lost
@@ -214,7 +213,7 @@ def test_who_must_not_go_on_does_not() -> None:
 
 
 def test_a_look_that_fails_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catch_up_watch, "_LOOK_S", 0.001)
+    monkeypatch.setattr(catch_up_round, "_LOOK_S", 0.001)
     looks: list[int] = []
     enough = threading.Event()
 

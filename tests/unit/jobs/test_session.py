@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.jobs import session, spark_progress
-from gateway.jobs.job_tag import JobTag
-from gateway.jobs.versions import require_same
+from gateway.jobs.catch_up_round import JobTag
+from gateway.jobs.session import require_same
 from gateway.version import VERSION
 
 

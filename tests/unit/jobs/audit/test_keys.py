@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.jobs.audit import keys
+from gateway.jobs.audit.asked import Policy
 from gateway.jobs.audit.kinds import Kind
-from gateway.jobs.audit.retention import Policy
 from gateway.jobs.audit.verdict import AuditVerdict, Finding
 from tests.audit_mutations.history import STATES, compacted, drop
 from tests.support.jobs.audit_logs import T0, Log, Logs, audit, copied, facts_of

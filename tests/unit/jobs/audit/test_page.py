@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.jobs.audit.page import SHOWN, page
 from gateway.jobs.audit.report import ClusterFacts, Report
-from gateway.jobs.audit.sum_lines import sum_lines
+from gateway.jobs.audit.sums import sum_lines
 from gateway.jobs.audit.verdict import Finding
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.provenance import kind_of_writer

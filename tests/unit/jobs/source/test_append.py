@@ -1,5 +1,8 @@
 """A task's partitions append as the live engine's do: by the same appender, small batches merged, several partitions in
-a request, and as many requests at a time."""
+a request, and as many requests at a time.
+
+A breakpoint behind records that the source has deleted is written when the loss is told, not before.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from gateway.jobs.lost_records import Lost, TellLost
-from gateway.jobs.source.append import PartitionAppend
+from gateway.jobs.lost_records import Lost, TellLost, told_at_once
+from gateway.jobs.source.append import BehindLosses, PartitionAppend
 from gateway.jobs.source.clusters import Clusters
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.kafka.topic_partition import TopicPartition
@@ -23,6 +26,7 @@ from gateway.mirror.partition.appender import MAX_IN_FLIGHT, Appender
 from gateway.mirror.partition.log_reader import LogBounds
 from gateway.mirror.partition.rules.append_window import MERGED_BYTES
 from gateway.mirror.partition.rules.log_tail import LogTail
+from gateway.mirror.partition.rules.translator import Planned
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import PartitionStart
 from gateway.transport.tasks import Tasks
@@ -211,3 +215,65 @@ async def test_what_the_source_deleted_is_told_before_the_map_says_that_it_is_pa
     assert len(maps.written) == 1
     append.close()
     await tasks.close()
+
+
+LOST = Lost("t", 0, 100, 200)
+
+
+class MapTopic:
+    """Notes what is written."""
+
+    def __init__(self) -> None:
+        self.written: list[int] = []
+
+    def write_breakpoints(self, runner: Any, planned: Planned) -> None:
+        self.written.append(planned.up_to)
+
+
+def runner(run: int = 1, *, ended: bool = False) -> Any:
+    return SimpleNamespace(mirror=SimpleNamespace(translator=SimpleNamespace(run=run), ended=ended))
+
+
+def scene() -> tuple[BehindLosses, MapTopic, list[Callable[[], None]]]:
+    maps, told = MapTopic(), list[Callable[[], None]]()
+    return BehindLosses(maps, lambda _, done: told.append(done)), maps, told  # type: ignore[arg-type]
+
+
+def test_breakpoints_wait_for_all_losses() -> None:
+    behind, maps, told = scene()
+    one = runner()
+    behind.write_breakpoints(one, Planned((), 1, 1))
+    behind.lost(one, LOST)
+    behind.write_breakpoints(one, Planned((), 2, 1))
+    behind.lost(one, LOST)
+    told[0]()
+    behind.write_breakpoints(one, Planned((), 3, 1))
+    assert maps.written == [1]
+    told[1]()
+    assert maps.written == [1, 2, 3]
+    behind.write_breakpoints(one, Planned((), 4, 1))
+    assert maps.written[-1] == 4
+
+
+def test_what_was_planned_before_an_unknown_outcome_is_not_written() -> None:
+    behind, maps, told = scene()
+    behind.lost(runner(), LOST)
+    behind.write_breakpoints(runner(), Planned((), 1, 0))
+    told[0]()
+    assert maps.written == []
+
+
+def test_who_has_ended_writes_nothing() -> None:
+    behind, maps, told = scene()
+    behind.lost(runner(ended=True), LOST)
+    behind.write_breakpoints(runner(), Planned((), 1, 1))
+    told[0]()
+    assert maps.written == []
+
+
+def test_where_nobody_counts_nothing_waits() -> None:
+    maps = MapTopic()
+    behind = BehindLosses(maps, told_at_once)  # type: ignore[arg-type]
+    behind.lost(runner(), LOST)
+    behind.write_breakpoints(runner(), Planned((), 1, 1))
+    assert maps.written == [1]

@@ -16,7 +16,7 @@ from gateway.jobs.source.options import parse
 from gateway.jobs.source.ranges import kept, make_ranges, start_offsets
 from gateway.jobs.source.records import read_rows
 from gateway.jobs.source.stream import RangeStreamReader, from_json, ids_in, recreated, to_json
-from gateway.jobs.source.write_task import batch_bytes
+from gateway.jobs.source.writer import batch_bytes
 from gateway.jobs.translate.spark_checkpoint import parse_offsets
 from gateway.kafka.offsets import EARLIEST, LATEST, OffsetAt
 
