@@ -7,6 +7,12 @@ AUDIT := $(BUILD)/audit
 KAFKA_VERSIONS := 4.3.1 3.9.1
 OLD_KAFKA_VERSIONS := 2.8.2
 TOXIPROXY_VERSION := v2.12.0
+HELM_VERSION := v3.19.2
+DEPLOY := $(BUILD)/deploy
+# Where the real schemas of what the chart makes are: module@version/folder/file.
+DEFINITIONS := github.com/cert-manager/cert-manager@v1.21.2/deploy/crds/cert-manager.io_certificates.yaml \
+	github.com/prometheus-operator/prometheus-operator@v0.85.0/example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml \
+	github.com/prometheus-operator/prometheus-operator@v0.85.0/example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml
 TOXIPROXY := $(BUILD)/bin/toxiproxy-server-$(TOXIPROXY_VERSION)
 PYTEST_ARGS ?=
 # They wait more than they work.
@@ -129,6 +135,11 @@ test-faults: need-test venv brokers toxiproxy ## Run the tests of single faults,
 	@$(PYTEST) tests/faults tests/integration/net/test_broker_loss.py $(PYTEST_ARGS)
 	@$(BIN)/python -m tests.chaos --duration 60 --gateways $(GATEWAYS) $(SEEDED)
 
+.PHONY: deploy-tools test-deploy
+deploy-tools: $(DEPLOY)/.helm-$(HELM_VERSION) $(DEPLOY)/.validator $(DEPLOY)/.definitions ## Fetch Helm and the schemas of Kubernetes' objects into build/deploy
+test-deploy: need-test venv deploy-tools ## Run the tests of what deploys a gateway: the Helm chart in six shapes, by the real schemas
+	@$(BIN)/pytest tests/deploy $(PYTEST_ARGS)
+
 .PHONY: test-exact-slice
 test-exact-slice: need-test venv brokers toxiproxy ## Run what CI runs of test-exact
 	@$(PYTEST) $(EXACT_SLICE) $(PYTEST_ARGS)
@@ -223,6 +234,7 @@ lock: venv ## Resolve the lock files anew from pyproject.toml
 		--only-build-deps --build-deps-for wheel pyproject.toml
 	@rm -f requirements/.pins
 	$(LOCK) --upgrade --output-file requirements/audit.lock requirements/audit.in
+	$(LOCK) --upgrade --output-file requirements/deploy.lock requirements/deploy.in
 
 .PHONY: sbom
 sbom: $(AUDIT)/.installed ## Write build/sbom.json (CycloneDX): what a gateway needs at run time, with hashes
@@ -267,6 +279,29 @@ $(INSTALLED): $(LOCKED) pyproject.toml
 $(BUILD)/brokers/%/.complete: configs/brokers/pom.xml | $(INSTALLED)
 	@$(call need,java maven)
 	@LOCKGATE_DEV_HOME=$(CURDIR)/$(BUILD) $(BIN)/lockgate dev jars $*
+	@touch $@
+
+$(DEPLOY)/.helm-$(HELM_VERSION):
+	@$(call need,go)
+	@mkdir -p $(@D)/bin
+	GOBIN=$(CURDIR)/$(@D)/bin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	@touch $@
+
+$(DEPLOY)/.validator: requirements/deploy.lock
+	@$(call need,python)
+	@$$(sh scripts/need.sh which-python) -m venv --clear $(DEPLOY)/venv
+	@$(DEPLOY)/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/deploy.lock
+	@touch $@
+
+# A module is fetched whole; of it one file is taken.
+$(DEPLOY)/.definitions: Makefile
+	@$(call need,go)
+	@mkdir -p $(@D)/crds
+	@for one in $(DEFINITIONS); do \
+		module=$$(echo $$one | sed 's,\(@[^/]*\)/.*,\1,'); \
+		folder=$$(cd $(@D) && go mod download -json $$module | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); \
+		install -m 0644 "$$folder/$${one#$$module/}" $(@D)/crds/ || exit 1; \
+	done
 	@touch $@
 
 $(TOXIPROXY):
