@@ -36,6 +36,7 @@ class Limits(Section):
     waiters_per_principal: Annotated[int, Field(ge=1)] = 10_000
     rights_kept_s: Annotated[float, Field(ge=1, le=300)] = 30.0
     held_request_bytes: Annotated[int, Field(ge=1_048_576)] = 536_870_912
+    held_answer_bytes: Annotated[int, Field(ge=1_048_576)] = 268_435_456
     forwarded_bytes_per_second: Annotated[int, Field(ge=0)] = 0
 
 

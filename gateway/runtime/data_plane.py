@@ -228,6 +228,8 @@ class DataPlane:
             refused=self.sessions.admission.refused,
             uncounted_waiters=self.sessions.waiters.uncounted,
             held_bytes=self.sessions.held.bytes + self.sessions.unproven.bytes,
+            held_answer_bytes=self.sessions.answers.bytes,
+            answers_waited=self.sessions.answers.waited,
             unread_connections=self.sessions.held.waiting,
             unread_times=self.sessions.held.paused,
             throttled=self.sessions.quotas.throttled,

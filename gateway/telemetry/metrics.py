@@ -371,6 +371,16 @@ _LIMITS: Table[ProxyNumbers] = (
     ),
     ("lockgate_held_request_bytes", "Requests that wait in the gateway.", lambda p: p.held_bytes),
     (
+        "lockgate_held_answer_bytes",
+        "Answers that wait in the gateway until their clients take them.",
+        lambda p: p.held_answer_bytes,
+    ),
+    (
+        "lockgate_held_answers_waited_total",
+        "How often an answer, or a request for one, waited for room.",
+        lambda p: p.answers_waited,
+    ),
+    (
         "lockgate_client_connections_unread",
         "Client connections that are not read until there is memory for their requests.",
         lambda p: p.unread_connections,

@@ -43,10 +43,11 @@ class TokenNumbers(NamedTuple):
 class ProxyNumbers:
     """What the data plane counts. `bounds_s`: upper bounds of the latency buckets. `refused`: connections, by limit.
 
-    `uncounted_waiters`: requests that waited at gates beyond their principal's limit. `held_bytes`: of requests that
-    wait in the gateway; `unread_connections`, `unread_times`: who is not read for that, now and so far. `throttled`:
-    writes to sources beyond their principal's quota. `tokens`: by link, '' for the target. `client_errors`: link ->
-    what failed -> connections to its source that could not be opened. `forwarded`: Produce
+    `uncounted_waiters`: requests that waited at gates beyond their principal's limit. `held_bytes`: of requests
+    that wait in the gateway; `held_answer_bytes`: of answers that clients have not taken; `answers_waited`: how
+    often one waited for room. `unread_connections`, `unread_times`: who is not read for the memory of requests, now
+    and so far. `throttled`: writes to sources beyond their principal's quota. `tokens`: by link, '' for the target.
+    `client_errors`: link -> what failed -> connections to its source that could not be opened. `forwarded`: Produce
     requests that were sent to a source. `writes_throttled_s`: link -> for how long its source has throttled them.
     """
 
@@ -56,6 +57,8 @@ class ProxyNumbers:
     refused: Mapping[str, int] = field(default_factory=dict)
     uncounted_waiters: int = 0
     held_bytes: int = 0
+    held_answer_bytes: int = 0
+    answers_waited: int = 0
     unread_connections: int = 0
     unread_times: int = 0
     throttled: int = 0

@@ -11,6 +11,7 @@ from typing import Final
 
 from gateway.transport.event_loop_io import EventLoopIO, Receiver
 from gateway.transport.pipes import SPLICE_FLAGS, Pipe
+from gateway.transport.sockets import unacknowledged
 from protocol.wire import Buffer
 
 _HIGH_WATER: Final = 64 * 1024
@@ -61,6 +62,16 @@ class SendBuffer(ABC):
     def waiting(self) -> bool:
         """Something waits until the socket takes more."""
         return self._pipe is not None or bool(self._out)
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait for it."""
+        return self._out_bytes + self._pipe_bytes
+
+    @property
+    def untaken(self) -> int:
+        """These, and what the peer has not received of those that have left."""
+        return self.unsent + unacknowledged(self._socket) if self.waiting else 0
 
     def write(self, data: Buffer) -> None:
         """Write, now or with all that is collected; `data` may change after that."""
@@ -166,9 +177,11 @@ class SendBuffer(ABC):
                 return
             if self._out:
                 data = b"".join(self._out) if len(self._out) > 1 else self._out[0]
-                self._out = [memoryview(data)[self._socket.send(data) :]]
-                self._out_bytes = len(self._out[0])
-                if self._out_bytes:
+                rest = memoryview(data)[self._socket.send(data) :]
+                self._out_bytes = len(rest)
+                if rest:
+                    large = memoryview(rest.obj).nbytes > 2 * len(rest) > _HIGH_WATER
+                    self._out = [bytes(rest) if large else rest]  # or a slow peer would hold all until the last byte
                     return
                 self._out.clear()
         except (BlockingIOError, InterruptedError):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import ipaddress
 import os
 import socket
 import ssl
 import struct
+import sys
+import termios
+from typing import Any
 
 # Seconds; a peer that vanished without a word is noticed after about idle + count * interval.
 _AT_ONCE = struct.pack("ii", 1, 0)  # struct linger: on, 0 s
@@ -49,6 +53,14 @@ def forget_unsent(sock: socket.socket | None) -> None:
     """
     if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+
+
+def unacknowledged(sock: Any) -> int:
+    """Bytes that were written to it and that its peer has not received; 0 where the system does not say."""
+    try:
+        return int.from_bytes(fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+    except (AttributeError, OSError):
+        return 0
 
 
 def peer_host(sock: socket.socket) -> str:

@@ -163,6 +163,8 @@ class Judge:
         self._at_most(at, "requests held", sessions.held.bytes, held)
         unproven = limits.held_request_bytes // 16 + BACKLOG_BYTES + READ_BYTES
         self._at_most(at, "held before logins", sessions.unproven.bytes, unproven)
+        answers = limits.held_answer_bytes + len(sessions.open) * (limits.unread_output_bytes + _ANSWER)
+        self._at_most(at, "answers held", sessions.answers.bytes, answers)
         self._at_most(at, "sessions", len(sessions.open), len(callers))
         self._at_most(at, "tasks for sessions", len(sessions.tasks), 8 * len(callers) + 8)
         for caller in callers:
@@ -186,6 +188,8 @@ class Judge:
             "work": sorted(task.get_name() for task in sessions.tasks),
             "held bytes": sessions.held.bytes,
             "held before logins": sessions.unproven.bytes,
+            "answers held": sessions.answers.bytes,
+            "answers that wait for room": sessions.answers.waiting,
             "held by": len(sessions.held._of),
             "waiting for memory": sessions.held.waiting,
             "waiters": dict(sessions.waiters._of),

@@ -57,6 +57,7 @@ _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
 SMALL_LIMITS: Final[Mapping[str, Any]] = {
     "unread_output_bytes": 65_536,
     "held_request_bytes": 1_048_576,
+    "held_answer_bytes": 1_048_576,
     "login_request_bytes": 16_384,
     "login_timeout_s": 5.0,
     "request_timeout_s": 5.0,

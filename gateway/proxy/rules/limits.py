@@ -23,6 +23,7 @@ class Limits:
         waiters_per_principal: groups' members at gates; others wait too, but are not counted as waiters.
         rights_kept_s: for how long the target's answers about a client's rights count; then it is asked again.
         held_request_bytes: of requests that wait in the gateway, all connections together.
+        held_answer_bytes: of answers that their clients have not taken, all connections together.
         forwarded_bytes_per_second: of one principal's writes that go to sources; 0: any number.
     """
 
@@ -39,4 +40,5 @@ class Limits:
     waiters_per_principal: int
     rights_kept_s: float
     held_request_bytes: int
+    held_answer_bytes: int
     forwarded_bytes_per_second: int

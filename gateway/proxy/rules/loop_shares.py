@@ -73,12 +73,16 @@ def most_cost(size: int) -> float:
 
 
 class ClientShare:
-    """Of one client. `spent`: seconds since the last turn. `in_ring`: some of its connections wait for a slice."""
+    """Of one client. `spent`: seconds since the last turn. `in_ring`: some of its connections wait for a slice.
 
-    __slots__ = ("__weakref__", "_at", "_owes", "_rests", "_waiting", "in_ring", "spent")
+    `unread`: bytes of answers that it has not taken (`held_answers.py`).
+    """
+
+    __slots__ = ("__weakref__", "_at", "_owes", "_rests", "_waiting", "in_ring", "spent", "unread")
 
     def __init__(self) -> None:
         self.spent = 0.0
+        self.unread = 0
         self.in_ring = False
         self._owes, self._at = 0.0, 0.0
         self._waiting: deque[GoOn] = deque()  # for the next slice

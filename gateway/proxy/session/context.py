@@ -11,6 +11,7 @@ from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.proxy.rules.admission import Admission
 from gateway.proxy.rules.asked_names import AskedNames
 from gateway.proxy.rules.handshakes import Handshakes
+from gateway.proxy.rules.held_answers import HeldAnswers
 from gateway.proxy.rules.held_requests import HeldRequests
 from gateway.proxy.rules.last_rights import LastRights
 from gateway.proxy.rules.limits import Limits
@@ -38,6 +39,7 @@ class Sessions:
         waiters: at gates, by principal.
         asked_groups: unknown ones that clients have the sources asked about.
         held: the memory of requests that wait.
+        answers: that of answers that are not taken.
         unproven: that of requests before a login.
         shares: of the event loop's time, by client.
         quotas: of writes to sources, by principal.
@@ -68,6 +70,7 @@ class Sessions:
         self.waiters = WaiterCounts(limits.waiters_per_principal)
         self.asked_groups = AskedNames()
         self.held = HeldRequests(limits.held_request_bytes)
+        self.answers = HeldAnswers(limits.held_answer_bytes)
         self.unproven = UnprovenRequests(limits.held_request_bytes)
         self.shares = LoopShares(clock, loop.call_soon, loop.call_later)
         self.quotas = WriteQuotas(limits.forwarded_bytes_per_second)

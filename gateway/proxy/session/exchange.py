@@ -44,7 +44,7 @@ class Exchange:
     """A request that awaits its response.
 
     `frame` is the request without its 4-byte size (empty for opaque requests, which are never collected).
-    `held`: bytes of it that the session holds.
+    `held`: bytes of it that the session holds. `room`: bytes that are kept free for its answer.
     `response` is the framed response once known, while earlier exchanges of the connection still wait.
     `transform` turns the upstream's response frame (without size) into the framed response for the client;
     it returns None when it will call `reply`/`forward` itself later. None as transform = pass it through.
@@ -62,6 +62,7 @@ class Exchange:
         "held",
         "internal",
         "response",
+        "room",
         "session",
         "started",
         "transform",
@@ -79,6 +80,7 @@ class Exchange:
         self.frame: memoryview = _EMPTY
         self.body_offset = 0
         self.held = 0
+        self.room = 0
         self.internal = False
         self.response: Buffer | None = None
         self.transform: Transform | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import structlog
 
+from gateway.proxy.rules.held_answers import LARGE
 from gateway.proxy.rules.loop_shares import METERED, most_cost
 from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import LEASE_OVER, Session, SessionContext
@@ -29,6 +30,8 @@ class FromBroker(Session):
         self._responses = ResponseStream(self)
         self._current: Exchange | None = None  # the upstream response being received
         self._unwatched = False  # its beginning is to be looked at
+        self._granted = 0  # bytes that are kept free for the next answer
+        self._awaits_room = False  # the next answer is read when there is room for it
         self._taken_at = self._answered_at = 0.0
 
     def close(self, reason: str) -> None:
@@ -76,7 +79,8 @@ class FromBroker(Session):
         if not self.closed:
             self._answers.appendleft(bytes(data))
             self._mute_broker()
-            self.context.shares.wait(self.share, self._take_waiting)
+            if not self._awaits_room:
+                self.context.shares.wait(self.share, self._take_waiting)
 
     def _take_waiting(self) -> None:
         while self._answers:
@@ -120,19 +124,46 @@ class FromBroker(Session):
                 self._look_at_unanswered()
         return True
 
-    def response_begins(self, correlation_id: int) -> bool:
-        """Match a response to its exchange; opaque ones whose turn it is stream through."""
+    def response_begins(self, correlation_id: int, size: int) -> bool | None:
+        """Match a response to its exchange; opaque ones whose turn it is stream through, others need room."""
         if not self._expected:
             raise StreamError(f"a response (correlation id {correlation_id}) that nothing asked for")
-        exchange = self._expected.popleft()
+        exchange = self._expected[0]
         if exchange.correlation_id != correlation_id:
             raise StreamError(f"correlation id {correlation_id} where {exchange.correlation_id} was due")
-        self._current = exchange
         if exchange.api_key == _PRODUCE and exchange.transform is None and not self.context.passes_answers():
             exchange.transform = self._too_late
         collects = exchange.transform is not None or not self._sequencer.is_head(exchange)
+        if collects and (size >= LARGE or self.share.unread) and not self._has_room(exchange, size):
+            return None
+        self._expected.popleft()
+        self._current = exchange
         self._unwatched = not collects and self.context.watch is not None
         return collects
+
+    def _has_room(self, exchange: Exchange, size: int) -> bool:
+        """False: the answer is read on when there is room for it."""
+        self._room -= exchange.room  # of an answer before
+        exchange.room, self._granted = self._granted, 0
+        if not exchange.room:
+            if not self.context.answers.has_room(self.share, size):
+                self._awaits_room = True
+                self.context.answers.wait(self, size, lambda: self._room_is_there(size))
+                self._count_unread()
+                return False
+            if size >= LARGE:
+                exchange.room = size
+                self._room += size
+        self._count_unread()
+        return True
+
+    def _room_is_there(self, size: int) -> None:
+        """For the next answer: it is read on in a slice of the client's."""
+        self._awaits_room = False
+        self._granted = size
+        self._room += size
+        self._count_unread()
+        self.context.shares.wait(self.share, self._take_waiting)
 
     def _too_late(self, _frame: memoryview) -> None:
         self.close(LEASE_OVER)
@@ -174,6 +205,10 @@ class FromBroker(Session):
             response = exchange.transform(frame)
             if response is not None and not exchange.internal:
                 self.answer(exchange, response)
+        if exchange.internal and exchange.room:
+            self._room -= exchange.room
+            exchange.room = 0
+            self._count_unread()
         began, self._answered_at = self._answered_at, self.context.clock()
         if exchange.api_key in METERED:
             self.share.meter(min(self._answered_at - began, most_cost(len(frame))), self._answered_at)

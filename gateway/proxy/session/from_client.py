@@ -10,6 +10,7 @@ from collections import deque
 import structlog
 
 from gateway.groups.gate.rules.gates import named
+from gateway.proxy.rules.held_answers import LARGE
 from gateway.proxy.rules.loop_shares import METERED, most_cost
 from gateway.proxy.rules.own_names import PREFIX, is_own
 from gateway.proxy.session.exchange import Exchange
@@ -230,7 +231,7 @@ class FromClient(Session):
         return not passes
 
     def _has_to_wait(self, api_key: int) -> bool:
-        """For answers to others, for the client's next slice of the loop, or until it has paid back what it owes."""
+        """For answers to others, for the client's next slice, until it has paid back what it owes, or for room."""
         share, shares, queue = self.share, self.context.shares, self._sequencer.queue
         if len(queue) >= MOST_UNANSWERED:
             self._full = True
@@ -238,6 +239,8 @@ class FromClient(Session):
             shares.wait(share, self._go_on)
         elif api_key in METERED and not share.may_meter(self._read_at):
             shares.rest(share, self._go_on)
+        elif share.unread and api_key in METERED and not self.context.answers.has_room(share, LARGE):
+            self.context.answers.wait(self, LARGE, lambda: shares.wait(share, self._go_on))
         else:
             self._unlooked += 1
             if self._unlooked > _UNLOOKED:

@@ -36,6 +36,7 @@ CONNECT_S = 0.0003
 KNOWN_LOST_S = 1.0  # while others are served without their broker already
 LOOK_S = 1.0
 BACKLOG = 1024
+HOLDS_OTHERS_UP = "answers not taken while others wait"
 _REFUSED = {
     "connections": "a limit is reached",
     "address": "a limit is reached",
@@ -292,6 +293,9 @@ class Listeners:
             self._sessions.rights.heard(now)
         for session, reason in self._timeouts.look(self._sessions.open, now):
             session.close(reason)
+        for taker in self._sessions.answers.too_slow(now):
+            _log.warning("a client that takes no answers while others wait for their room is closed")
+            taker.close(HOLDS_OTHERS_UP)
         self._sweeper = self._sessions.loop.call_later(self._timeouts.interval_s, self._sweep)
 
     async def close(self, grace_s: float) -> None:

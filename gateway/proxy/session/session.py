@@ -20,6 +20,7 @@ from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import Identity
 from gateway.proxy.rules.admission import address_of
 from gateway.proxy.rules.asked_names import AskedNames
+from gateway.proxy.rules.held_answers import LARGE, HeldAnswers
 from gateway.proxy.rules.held_requests import HeldRequests
 from gateway.proxy.rules.last_rights import LastRights
 from gateway.proxy.rules.leader_order import LeaderOrder
@@ -83,6 +84,7 @@ class SessionContext(Protocol):
         limits: how much clients may take.
         waiters: at gates, by principal.
         held: the memory of requests that wait.
+        answers: that of answers that are not taken.
         unproven: that of requests before a login.
         shares: of the event loop's time, by client.
         rights: who may write what, as last asked of the target.
@@ -103,6 +105,7 @@ class SessionContext(Protocol):
     waiters: WaiterCounts
     asked_groups: AskedNames
     held: HeldRequests
+    answers: HeldAnswers
     unproven: UnprovenRequests
     shares: LoopShares
     rights: LastRights
@@ -128,6 +131,14 @@ class Connected(Protocol):
     @property
     def waiting(self) -> bool:
         """Something waits until the socket takes more."""
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait for it."""
+
+    @property
+    def untaken(self) -> int:
+        """These, and what the peer has not received of those that have left."""
 
     def write(self, data: Buffer) -> None:
         """Write."""
@@ -211,6 +222,8 @@ class Session(ABC):
         self._upstream: Connected | None = None
         self._sequencer = Sequencer()
         self._full = False  # too many are unanswered: the next request waits
+        self._room = 0  # bytes that are kept free for answers on their way here
+        self._unread = 0  # bytes of answers that count as held, these among them
         self._answers: deque[bytes] = deque()  # read of the broker; they wait for the client's share of the loop
         self._expected: deque[Exchange] = deque()  # what the upstream will answer, in its order
         self._stalled = True  # until the upstream is connected
@@ -228,6 +241,8 @@ class Session(ABC):
     def client_known(self) -> None:
         """Its address, or who it is: by that it has its share of the event loop."""
         self.share: ClientShare = self.context.shares.of((self.principal, address_of(self.host)))
+        if self._unread:
+            self.context.answers.holds(self, self._unread)
 
     def login_changed(self) -> None:
         """The target has accepted the login, or it has ended: what was known of the client's rights is void."""
@@ -363,6 +378,8 @@ class Session(ABC):
             self.context.watch.look(self.client_id, exchange, response)
         ready = self._sequencer.answer(exchange, response)
         self.release(exchange)
+        self._room -= exchange.room
+        exchange.room = 0
         self.context.stats.finished(exchange, len(response))
         if ready:
             self._client.writelines(ready)
@@ -385,10 +402,26 @@ class Session(ABC):
     def _look_at_output(self) -> None:
         """Answers that wait for their turn are bounded: for too many of them no further request is read."""
         waiting = self._sequencer.waiting_bytes
+        if waiting > LARGE or self._unread:
+            self._count_unread()
         if waiting > self.context.limits.unread_output_bytes:
             self.mute("turn", True)
         elif self._muted_for:
             self.mute("turn", bool(waiting) and "turn" in self._muted_for)
+
+    def _count_unread(self) -> None:
+        """What is on its way here, what waits for its turn, and what the client does not take."""
+        waiting, room = self._sequencer.waiting_bytes, self._room
+        unsent = self._client.unsent if "client" in self._muted_for else 0
+        unread = room + unsent + (waiting if waiting > LARGE else 0)
+        if unread != self._unread and not self.closed:
+            self._unread = unread
+            self.context.answers.holds(self, unread)
+
+    def untaken(self) -> int:
+        """See `Taker.untaken`."""
+        self._count_unread()
+        return self._client.untaken if "client" in self._muted_for else 0
 
     def throttle(self, seconds: float) -> None:
         """Read nothing of the client for so long (KIP-219); what was read already is served."""
@@ -408,6 +441,8 @@ class Session(ABC):
         if self.closed:
             return
         self._mute_broker()
+        if why == "client":
+            self._count_unread()
         if self._muted_for and not before:
             self._pause_reading("answers")
         elif before and not self._muted_for:
@@ -445,6 +480,7 @@ class Session(ABC):
             self._quiet.cancel()
         self.login.closed()
         self._memory.ended(self)
+        self.context.answers.ended(self)
         for callback in self.on_close:
             callback()
         self.on_close.clear()

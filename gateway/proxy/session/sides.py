@@ -13,7 +13,7 @@ from typing import Any
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.proxy_session import ProxySession
-from gateway.transport.sockets import forget_unsent
+from gateway.transport.sockets import forget_unsent, unacknowledged
 from gateway.transport.wire import Wire
 from protocol.wire import Buffer
 
@@ -119,6 +119,17 @@ class TransportWire:
     def waiting(self) -> bool:
         """Something waits until the socket takes more."""
         return self._transport.get_write_buffer_size() > 0
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait for it."""
+        return self._transport.get_write_buffer_size()
+
+    @property
+    def untaken(self) -> int:
+        """These, and what the peer has not received of those that have left."""
+        unsent = self.unsent
+        return unsent + unacknowledged(self._transport.get_extra_info("socket")) if unsent else 0
 
     def write(self, data: Buffer) -> None:
         """Write, from a copy unless `data` cannot change."""

@@ -149,8 +149,8 @@ class RequestStream:
 class ResponseSink(Protocol):
     """Who takes the responses of the target broker."""
 
-    def response_begins(self, correlation_id: int) -> bool:
-        """A response starts. True: collect it whole; False: pass its bytes on."""
+    def response_begins(self, correlation_id: int, size: int) -> bool | None:
+        """A response starts. True: collect it whole; False: pass its bytes on; None: stop, it is fed again later."""
 
     def response_passed(self, data: Buffer) -> None:
         """Bytes of opaque responses, sizes included."""
@@ -224,8 +224,11 @@ class ResponseStream:
             if size < 4:
                 raise StreamError(f"response of {size} bytes")
             stop = at + 4 + size
-            self.collects = sink.response_begins(correlation)
-            if not self.collects:
+            collects = sink.response_begins(correlation, size)
+            if collects is None:
+                return view[at:]
+            self.collects = collects
+            if not collects:
                 sink.response_passed(view[at : min(stop, end)])
                 if stop > end:
                     self.through = stop - end

@@ -17,6 +17,7 @@ _OF_ALL: Final = (
     "handshakes_per_second",
     "waiters_per_principal",
     "held_request_bytes",
+    "held_answer_bytes",
     "forwarded_bytes_per_second",
 )
 """Limits that bound a sum: each process has its part, so that all of them together keep within what was set."""

@@ -39,6 +39,11 @@ class Wire:
         self.written = bytearray()
         self.reading = True
         self.closed = self.taken_back = self.waiting = False
+        self.unsent = 0  # of what was written
+
+    @property
+    def untaken(self) -> int:
+        return self.unsent
 
     def write(self, data: bytes) -> None:
         self.written += data

@@ -103,7 +103,7 @@ def test_responses_are_cut_the_same_way(bodies: list[bytes], cuts: list[int], co
             self.now = -1
             self.ended = 0
 
-        def response_begins(self, correlation_id: int) -> bool:
+        def response_begins(self, correlation_id: int, size: int) -> bool:
             self.now = correlation_id
             self.out.append((correlation_id, b""))
             return correlation_id in collected

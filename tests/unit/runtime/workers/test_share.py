@@ -45,6 +45,7 @@ def test_the_gateways_limits_are_kept_by_all_of_them_together() -> None:
     whole = settings(limits={"connections": 101, "forwarded_bytes_per_second": 0, "held_request_bytes": 4 << 20})
     part = settings_of(whole, Worker(1, 2)).limits
     assert (part.connections, part.forwarded_bytes_per_second, part.held_request_bytes) == (51, 0, 2 << 20)
+    assert part.held_answer_bytes == whole.limits.held_answer_bytes // 2
     assert part.elements_per_request == whole.limits.elements_per_request
 
 
