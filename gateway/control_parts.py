@@ -59,9 +59,8 @@ from gateway.operations.offset_translation import (
 from gateway.operations.origin_ends import NetSourceEnds, NetTargetEnds, SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources, SourcesForViews
-from gateway.schemas.check import SchemaCheck
+from gateway.schemas.check import MissingIds, SchemaCheck
 from gateway.schemas.gate import SchemaGate
-from gateway.schemas.missing_ids import MissingIds
 from gateway.schemas.schema_sync import SchemaSync
 from gateway.state.store import StateStore
 from gateway.topics.config_drift import ConfigDrift

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.process import Server
 from bench.waiting import wait_until
-from gateway.devcluster.probe import answers
+from gateway.devcluster.node import answers
 
 HOST = "127.0.0.1"
 INSTALL = "HAProxy is missing, so the bench goes on without its column (Debian: apt install haproxy)"

@@ -16,7 +16,7 @@ from typing import Final
 from bench.process import Server
 from gateway.devcluster import class_path, ensure_jars
 from gateway.devcluster.java import java_binary, long_lived_jvm_options
-from gateway.devcluster.logconfig import log_options, write_log_config
+from gateway.devcluster.properties import log_options, write_log_config
 
 KAFKA: Final = "4.3.1"
 

@@ -18,7 +18,7 @@ from bench.errors import BenchError
 from bench.process import Server
 from bench.waiting import wait_until
 from gateway.devcluster import claim_ports, release_ports
-from gateway.devcluster.probe import answers
+from gateway.devcluster.node import answers
 
 HOST: Final = "127.0.0.1"
 _STARTED_S: Final = 60.0

@@ -5,6 +5,8 @@ environment variable of this gateway, as a link's own (`operations/secrets/`), o
 asks. It is salted in a thread, sent to the target, and kept nowhere.
 
 Asked again after anything, `apply` makes what is missing then: credentials that are there are left alone.
+
+What else a cluster has that a migration does not carry over is read part by part; what cannot be read is said.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import structlog
 
-from gateway.access.not_copied import look_at_settings
-from gateway.access.rules.not_copied import NotCopied, not_copied
+from gateway.access.rules.not_copied import NOTICED, ClusterSettings, Kind, NotCopied, not_copied
 from gateway.access.rules.users import (
     Identities,
     TooManyUsers,
@@ -30,6 +32,7 @@ from gateway.access.rules.users import (
 )
 from gateway.errors import BadRequest, Conflict
 from gateway.kafka.access.scram_users import IN_A_REQUEST
+from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.scram import SALT_BYTES, ScramCredential, ScramKey, salted
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
@@ -41,6 +44,27 @@ from gateway.operations.sources import SourcesForViews
 from gateway.state.link_config import parse
 from gateway.state.records import LinkRecord
 from gateway.transport.locks import KeyedLocks
+
+T = TypeVar("T")
+
+
+async def look_at_settings(access: ClusterAccess) -> ClusterSettings:
+    """As far as this principal may see them: each part needs a right of its own."""
+    unknown: dict[Kind, str] = {}
+
+    async def read(kind: Kind, question: Callable[[], Awaitable[Mapping[str, T]]]) -> Mapping[str, T]:
+        try:
+            return await question()
+        except (NetError, TimeoutError, OSError) as exc:
+            unknown[kind] = str(exc) or type(exc).__name__
+            return {}
+
+    owners = await read(Kind.DELEGATION_TOKENS, access.token_owners)
+    features = await read(Kind.FEATURE_LEVEL, access.feature_levels)
+    configs = await read(Kind.BROKER_DEFAULT, access.broker_configs)
+    defaults = {name: configs[name] for name in NOTICED if name in configs}
+    return ClusterSettings(owners, features, defaults, unknown)
+
 
 _log = structlog.get_logger("lockgate.control")
 

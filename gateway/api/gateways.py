@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from gateway.api.models import ValidateOnly
 from gateway.errors import Conflict
-from gateway.fleet.rules.worker_names import gateway_of
+from gateway.fleet.rules.membership import gateway_of
 from gateway.fleet.views import GatewayView
 
 

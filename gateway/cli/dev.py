@@ -19,7 +19,7 @@ from gateway.devcluster import (
     ensure_class_archive,
     ensure_jars,
 )
-from gateway.devcluster.home import clusters_folder
+from gateway.devcluster.jars import clusters_folder
 
 app = typer.Typer(help="Real Kafka clusters on this machine, for trials and tests.", no_args_is_help=True)
 cluster_app = typer.Typer(help="Start, stop and show a cluster.", no_args_is_help=True)

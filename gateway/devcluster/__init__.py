@@ -4,14 +4,11 @@ Owns: the brokers' jars, a folder per cluster, the broker processes. Knows nothi
 nothing of it; only the command line, the tests and the demo use it.
 """
 
-from gateway.devcluster.archiving import ensure_class_archive
-from gateway.devcluster.cluster import DevCluster
-from gateway.devcluster.errors import DevClusterError
+from gateway.devcluster.cluster import DevCluster, ensure_class_archive
 from gateway.devcluster.jars import class_path, ensure_jars
 from gateway.devcluster.java import java_command
 from gateway.devcluster.ports import claim_ports, release_ports
-from gateway.devcluster.spec import KAFKA_VERSIONS, ClusterSpec, NodeSpec
-from gateway.devcluster.status import ClusterStatus, NodeStatus
+from gateway.devcluster.spec import KAFKA_VERSIONS, ClusterSpec, ClusterStatus, DevClusterError, NodeSpec, NodeStatus
 
 __all__ = [
     "KAFKA_VERSIONS",

@@ -1,23 +1,30 @@
-"""A Kafka cluster on this machine: made, started, stopped and killed."""
+"""A Kafka cluster on this machine: made, started, stopped and killed.
+
+Makes the class archive of a Kafka version: a broker is started, and stopped (see `class_archive`).
+"""
 
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from gateway.devcluster.errors import DevClusterError
-from gateway.devcluster.home import clusters_folder
-from gateway.devcluster.jars import ensure_jars
-from gateway.devcluster.logconfig import write_log_config
-from gateway.devcluster.node import NodeProcess
+from gateway.devcluster.jars import class_archive, clusters_folder, ensure_jars
+from gateway.devcluster.node import NodeProcess, ZooKeeperProcess, format_storage
 from gateway.devcluster.ports import claim_ports, is_port_free
-from gateway.devcluster.properties import server_properties
-from gateway.devcluster.spec import KAFKA_VERSIONS, ClusterSpec, check_name, check_version, new_cluster_id, plan_nodes
-from gateway.devcluster.status import ClusterStatus
-from gateway.devcluster.storage import format_storage
-from gateway.devcluster.zookeeper import ZooKeeperProcess
+from gateway.devcluster.properties import server_properties, write_log_config
+from gateway.devcluster.spec import (
+    KAFKA_VERSIONS,
+    ClusterSpec,
+    ClusterStatus,
+    DevClusterError,
+    check_name,
+    check_version,
+    new_cluster_id,
+    plan_nodes,
+)
 
 _POLL_S: Final = 0.05
 _SPEC_FILE: Final = "cluster.json"
@@ -240,3 +247,41 @@ def _ports(first: int | None, count: int) -> list[int]:
 
 def _why(process: NodeProcess) -> str:
     return f"{process.last_error()} (log: {process.log})"
+
+
+_DOWN_S = 120.0
+"""A broker that writes its classes takes seconds more to end."""
+
+
+def ensure_class_archive(kafka_version: str, warn: Callable[[str], None] = lambda _: None) -> None:
+    """Make the archive unless it is there. Takes some ten seconds; brokers start without it, too, if more slowly.
+
+    Args:
+        warn: takes one line when it cannot be made.
+
+    Raises:
+        DevClusterError: no such version, or its jars cannot be resolved.
+    """
+    ensure_jars(kafka_version)
+    archive = class_archive(kafka_version)
+    if archive.is_file():
+        return
+    folder = Path(tempfile.mkdtemp(prefix="lockgate-classes-"))
+    made = folder / archive.name
+    try:
+        cluster = DevCluster.create("classes", kafka=kafka_version, parent=folder)
+        (node,) = cluster.nodes.values()
+        node.archive = made
+        try:
+            cluster.up()
+        finally:
+            cluster.down(_DOWN_S)
+        if not made.is_file():
+            raise DevClusterError("the JVM wrote none")
+        beside = archive.with_name(f"{archive.name}.{folder.name}")  # the same file system: it is there whole, or not
+        shutil.move(made, beside)
+        beside.replace(archive)
+    except (DevClusterError, OSError) as error:
+        warn(f"no class archive for Kafka {kafka_version}: {error}; its brokers start more slowly")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,18 +1,73 @@
-"""The jars of a Kafka version: resolved by Maven once, kept in a folder of their own."""
+"""The jars of a Kafka version: resolved by Maven once, kept in a folder of their own; and where that is.
+
+Beside them is an archive of a broker's classes, parsed and verified once: brokers that map it start with much less CPU
+time. A JVM writes such an archive as it ends (JEP 350, dynamic class data sharing), here the one of a broker that was
+started for nothing else. It suits the JVM and the jars that it was made with; with others it is not used, and the
+broker starts as it would without.
+"""
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from gateway.devcluster.errors import DevClusterError
-from gateway.devcluster.home import brokers_folder, pom_text
-from gateway.devcluster.logconfig import write_log_config
-from gateway.devcluster.spec import check_version
+from gateway.devcluster.properties import write_log_config
+from gateway.devcluster.spec import DevClusterError, check_version
+
+HOME_VARIABLE: Final = "LOCKGATE_DEV_HOME"
+
+
+def dev_home() -> Path:
+    """Folder of everything that is made here.
+
+    $LOCKGATE_DEV_HOME if set; the `build` folder when the package is used from a checkout; the user's cache folder
+    when it is installed from a wheel.
+    """
+    chosen = os.environ.get(HOME_VARIABLE)
+    if chosen:
+        return Path(chosen).absolute()
+    checkout = Path(__file__).resolve().parents[2]
+    if (checkout / "pyproject.toml").is_file() and (checkout / "configs" / "brokers").is_dir():
+        return checkout / "build"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lockgate"
+
+
+def brokers_folder(kafka_version: str) -> Path:
+    """Folder of one version's jars and of the log settings for its tools."""
+    return dev_home() / "brokers" / kafka_version
+
+
+def clusters_folder() -> Path:
+    """Folder that holds one folder per cluster, unless the caller names another."""
+    return dev_home() / "clusters"
+
+
+def pom_text() -> str:
+    """The Maven pom that names the jars. It is package data, so that an installed wheel has it too."""
+    return files("gateway.devcluster").joinpath("pom.xml").read_text(encoding="utf-8")
+
+
+def class_archive(kafka_version: str) -> Path:
+    """Where the archive of a version is, or would be."""
+    return brokers_folder(kafka_version) / "classes.jsa"
+
+
+def archive_options(kafka_version: str) -> list[str]:
+    """JVM options to map the archive of a version, if there is one."""
+    archive = class_archive(kafka_version)
+    return [f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else []
+
+
+def archiving_options(archive: Path) -> list[str]:
+    """JVM options to write an archive at the end of the process."""
+    return [f"-XX:ArchiveClassesAtExit={archive}"]
+
 
 _MAVEN_TIMEOUT_S: Final = 900
 

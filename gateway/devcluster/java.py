@@ -5,10 +5,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from gateway.devcluster.errors import DevClusterError
-from gateway.devcluster.home import brokers_folder
-from gateway.devcluster.jars import class_path, ensure_jars
-from gateway.devcluster.logconfig import log_options
+from gateway.devcluster.jars import brokers_folder, class_path, ensure_jars
+from gateway.devcluster.properties import log_options
+from gateway.devcluster.spec import DevClusterError
 
 
 def java_command(

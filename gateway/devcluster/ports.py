@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Final
 
-from gateway.devcluster.errors import DevClusterError
+from gateway.devcluster.spec import DevClusterError
 
 _FIRST: Final = 20_000
 _LAST: Final = 32_000

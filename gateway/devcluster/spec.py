@@ -1,4 +1,7 @@
-"""What a cluster is: its name, version, nodes and ports. Kept as `cluster.json` in the cluster's folder."""
+"""What a cluster is: its name, version, nodes and ports, kept as `cluster.json` in the cluster's folder.
+
+`status` describes one that was made, in plain values, ready for JSON.
+"""
 
 import base64
 import json
@@ -6,9 +9,51 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from gateway.devcluster.errors import DevClusterError
+
+class DevClusterError(Exception):
+    """A cluster cannot be made, started or stopped. The message is one line for the person at the terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """One node. `pid` is None when no process of it runs; `up` means that it answers its clients."""
+
+    node_id: int
+    pid: int | None
+    up: bool
+    client_port: int
+    internal_port: int
+    controller_port: int
+    proxied_port: int | None
+    advertised_port: int | None
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """A cluster. It is up when each of its nodes is."""
+
+    name: str
+    kafka_version: str
+    cluster_id: str
+    folder: str
+    bootstrap: str
+    nodes: tuple[NodeStatus, ...]
+
+    @property
+    def up(self) -> bool:
+        """Whether every node answers."""
+        return all(node.up for node in self.nodes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, with `up` and Kafka's own name for the bootstrap list."""
+        values = asdict(self)
+        nodes = values.pop("nodes")
+        bootstrap = values.pop("bootstrap")
+        return {**values, "up": self.up, "bootstrap.servers": bootstrap, "nodes": list(nodes)}
+
 
 KAFKA_VERSIONS: Final = ("4.3.1", "3.9.1", "2.8.2")
 """Versions of Apache Kafka that the pom resolves. The first is the default target, the second the default source; the

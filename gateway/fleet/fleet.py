@@ -13,9 +13,8 @@ from typing import Any
 import structlog
 
 from gateway.fleet.admission import Admission
-from gateway.fleet.assigning import PartitionAssigner
 from gateway.fleet.group import FleetGroup
-from gateway.fleet.leadership import Leadership
+from gateway.fleet.leadership import Leadership, PartitionAssigner
 from gateway.fleet.parts import FleetHooks, Identity, Term
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules.assignment import FleetAssignment

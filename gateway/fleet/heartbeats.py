@@ -12,12 +12,11 @@ import structlog
 
 from gateway.fleet.peer_progress import PeerProgress
 from gateway.fleet.peers.channel import Peers
-from gateway.fleet.rules.heartbeats import PeerHeartbeat, decode_heartbeat, encode_heartbeat
-from gateway.fleet.rules.rotation import Rotation
-from gateway.fleet.rules.takeover import HEARTBEAT_S, PeerWatch
+from gateway.fleet.rules.heartbeats import PeerHeartbeat, Rotation, decode_heartbeat, encode_heartbeat
+from gateway.fleet.rules.ownership import HEARTBEAT_S, PeerWatch
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.interface import PartitionStatus
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.transport.background import kept_running, together
 
 _MEASURED_EVERY: Final = 10  # heartbeats: what is measured is measured once a second

@@ -3,18 +3,23 @@
 What follows is worked out anew for the mirrors whose records have changed, or that are overridden, or are so no more;
 for those of which another assignment gives partitions to others; and for those that have to do with whoever is absent,
 or leads, now or before. So a record costs as much at 100 mirrors as at 10,000, a round of a rebalance what it moves.
+
+An override gives a topic to the leader for a while, whoever mirrored it before: with positions and producers at hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from gateway.fleet.releases import EVERYBODY
 from gateway.fleet.rules.assignment import FleetAssignment
-from gateway.fleet.rules.ownership import is_spread, mirrored_by, owners_now, partitions_of
-from gateway.fleet.rules.takeover import heir
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.fleet.rules.ownership import heir, is_spread, mirrored_by, owners_now, partitions_of
+from gateway.mirror.interface import OwnedMirrors, PartitionStatus
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.state.records import MirrorRecord
 
 Key = tuple[str, str]
@@ -203,3 +208,80 @@ def _given_to_others(before: FleetAssignment, now: FleetAssignment) -> set[Key]:
     none = frozenset[MirrorPartition]()
     pairs = ((before.owners.get(name, none), now.owners.get(name, none)) for name in {*before.owners, *now.owners})
     return {(each.link, each.topic) for one, other in pairs for each in one ^ other}
+
+
+OVERRIDE_S: Final = 3.0
+_CATCH_UP_S: Final = 0.5
+_LOOK_S: Final = 0.01
+
+
+class OwnershipOverrides:
+    """Args.
+
+    here: what is mirrored in this process.
+    status: of all partitions of a mirror, wherever they are mirrored.
+    decide: to be called when `known.overridden` has changed.
+    """
+
+    def __init__(
+        self,
+        known: MirrorMap,
+        engine: OwnedMirrors,
+        here: Callable[[], frozenset[MirrorPartition]],
+        status: Callable[[MirrorRecord], Sequence[PartitionStatus]],
+        decide: Callable[[], None],
+    ) -> None:
+        self._known = known
+        self._engine = engine
+        self._here = here
+        self._status = status
+        self._decide = decide
+
+    @asynccontextmanager
+    async def take(self, link: str, topic: str) -> AsyncIterator[None]:
+        """For the time of the block mirror the topic here. Who does not hand it over in OVERRIDE_S is not waited
+        for."""
+        mirror = self._engine.started_as(link, topic)
+        known = () if mirror is None else self._status(mirror)
+        ends = {one.partition: one.source_end for one in known if one.source_end is not None}
+        moves = not self._known.of(link, topic) <= self._here()
+        self._known.overridden.add((link, topic))
+        try:
+            self._decide()
+            if moves:
+                await _until(lambda: self._has_begun(link, topic), OVERRIDE_S)
+                await _until(lambda: self._has_come_to(link, topic, ends), _CATCH_UP_S)
+            yield
+        finally:
+            self._known.overridden.discard((link, topic))
+            self._decide()
+
+    def _has_begun(self, link: str, topic: str) -> bool:
+        """All partitions of the topic are mirrored here, and it is known how far; or the topic is not mirrored."""
+        statuses = self._statuses(link, topic)
+        return self._known.of(link, topic) <= self._here() and all(one.phase != "starting" for one in statuses)
+
+    def _statuses(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+        mirror = self._engine.started_as(link, topic)
+        return () if mirror is None else self._engine.status(mirror)
+
+    def _has_come_to(self, link: str, topic: str, ends: Mapping[int, int]) -> bool:
+        """What was interrupted by the move is made up for. Of a source that is gone it never is.
+
+        Of a partition of which nobody has told the source's end, the end that is seen from here counts.
+        """
+        statuses = {one.partition: one for one in self._statuses(link, topic)}
+        wanted = [statuses.get(each.partition) for each in self._known.of(link, topic)]
+        return all(one is not None and _has_come_to(one, ends.get(one.partition)) for one in wanted)
+
+
+def _has_come_to(here: PartitionStatus, end: int | None) -> bool:
+    goal = here.source_end if end is None else end
+    return goal is not None and here.mirrored_to is not None and here.mirrored_to >= goal
+
+
+async def _until(condition: Callable[[], bool], limit_s: float) -> None:
+    for _ in range(round(limit_s / _LOOK_S)):
+        if condition():
+            return
+        await asyncio.sleep(_LOOK_S)

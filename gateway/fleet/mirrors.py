@@ -18,8 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from gateway.fleet.heartbeats import FleetHeartbeats
-from gateway.fleet.mirror_map import Division, Key, MirrorMap
-from gateway.fleet.ownership_overrides import OwnershipOverrides
+from gateway.fleet.mirror_map import Division, Key, MirrorMap, OwnershipOverrides
 from gateway.fleet.peer_progress import PeerProgress
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.releases import Releases
@@ -28,7 +27,7 @@ from gateway.fleet.rules.ownership_transfer import OwnershipTransfer
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.interface import OwnedMirrors, PartitionStatus
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.mirror_states import tag_of
 from gateway.state.records import MirrorRecord, MirrorState

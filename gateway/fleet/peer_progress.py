@@ -3,6 +3,8 @@
 `ack: both` waits for a partition that another gateway mirrors: heartbeats would tell every 100 ms. So whoever waits
 says so to all (`watch`), and the one that mirrors the partition tells it within some 2 ms of each append, for a few
 seconds.
+
+The leader's operations see both together, its own mirrors and how far those of the others are (`LedEngine`).
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from functools import partial
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules.heartbeats import PeerHeartbeat, encode_heartbeat
 from gateway.kafka.topic_partition import TopicPartition
-from gateway.mirror.interface import PartitionStatus
+from gateway.mirror.interface import MirrorEngine, PartitionStatus
+from gateway.mirror.rules.copy_ends import CopyEnds, PartitionEnd, RunningPartitions
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.mirror_states import tag_of
-from gateway.state.records import MirrorRecord
+from gateway.state.records import LinkRecord, MirrorRecord
 
 WATCH_S = 3.0
 _ASK_AGAIN_S = 1.0
@@ -155,3 +158,70 @@ class PeerProgress:
         """All that is known of a mirror's partitions, in order; what is measured here counts."""
         found = {**self.statuses(mirror), **{one.partition: one for one in own}}
         return tuple(found[index] for index in sorted(found))
+
+
+class LedEngine:
+    """A `MirrorEngine`.
+
+    Args:
+        is_started: (link, topic): the engine has the mirror, even if none of its partitions runs here.
+        status_of: of all partitions of a mirror, whoever mirrors them.
+    """
+
+    def __init__(
+        self,
+        engine: MirrorEngine,
+        is_started: Callable[[str, str], bool],
+        status_of: Callable[[MirrorRecord], Sequence[PartitionStatus]],
+    ) -> None:
+        self._engine = engine
+        self._is_started = is_started
+        self._status_of = status_of
+
+    async def start_link(self, link: LinkRecord) -> None:
+        """As the engine."""
+        await self._engine.start_link(link)
+
+    def update_link(self, link: LinkRecord) -> None:
+        """As the engine."""
+        self._engine.update_link(link)
+
+    def started_links(self) -> Mapping[str, LinkRecord]:
+        """As the engine."""
+        return self._engine.started_links()
+
+    async def stop_link(self, link: str) -> None:
+        """As the engine; the others stop by the records."""
+        await self._engine.stop_link(link)
+
+    def start_mirror(self, mirror: MirrorRecord) -> None:
+        """As the engine; the others start by the records."""
+        self._engine.start_mirror(mirror)
+
+    def started(self) -> Mapping[tuple[str, str], MirrorRecord]:
+        """As the engine."""
+        return self._engine.started()
+
+    def started_as(self, link: str, topic: str) -> MirrorRecord | None:
+        """As the engine."""
+        return self._engine.started_as(link, topic)
+
+    async def stop_mirror(self, link: str, topic: str) -> None:
+        """As the engine; the others stop by the records, and under a write pause before they acknowledge it."""
+        await self._engine.stop_mirror(link, topic)
+
+    def status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
+        """The partitions of a mirror that runs, wherever they do."""
+        return self._status_of(mirror) if self._is_started(mirror.link, mirror.mirror_topic) else ()
+
+    def running_partitions(self, mirror: MirrorRecord) -> RunningPartitions:
+        """As the engine: a topic that is promoted is mirrored here."""
+        return self._engine.running_partitions(mirror)
+
+    def ends(self, mirror: MirrorRecord) -> CopyEnds | None:
+        """As the engine, and of this process only: what others tell may be too low."""
+        return self._engine.ends(mirror)
+
+    def partition_ends(self, mirror: MirrorRecord) -> Sequence[PartitionEnd | None]:
+        """As the engine."""
+        return self._engine.partition_ends(mirror)

@@ -17,7 +17,7 @@ from gateway.fleet.rules.ownership_transfer import OwnershipTransfer
 from gateway.kafka.connection.errors import NetError
 from gateway.mirror.interface import OwnedMirrors
 from gateway.mirror.partition.rules.producer_table import CarriedTable
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.state.producer_entries import PackedProducers
 
 RELEASE: Final = "release"

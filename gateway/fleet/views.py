@@ -8,8 +8,8 @@ from typing import Final
 
 from gateway.errors import NotFound
 from gateway.fleet.registry import FleetRegistry
-from gateway.fleet.rules.worker_names import gateway_of
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.fleet.rules.membership import gateway_of
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.state.gateway_records import GatewayRecord
 from gateway.state.mirror_states import is_mirroring
 from gateway.state.store import StateStore

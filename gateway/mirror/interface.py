@@ -9,7 +9,7 @@ from typing import Protocol
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.mirror.partition.rules.producer_table import CarriedTable
 from gateway.mirror.rules.copy_ends import CopyEnds, PartitionEnd, RunningPartitions
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.state.records import LinkRecord, MirrorError, MirrorRecord
 
 

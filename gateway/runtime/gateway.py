@@ -28,7 +28,7 @@ from gateway.control_plane import StatusView
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.routing import Routing, RoutingTable
 from gateway.fleet.parts import Term
-from gateway.fleet.rules.worker_names import gateway_of
+from gateway.fleet.rules.membership import gateway_of
 from gateway.groups.gate.by_record import GatesByRecord
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.groups.gated_offsets import GatedOffsets

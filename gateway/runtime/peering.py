@@ -16,9 +16,8 @@ from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.errors import NotFound
 from gateway.fleet.events import FleetEvents
 from gateway.fleet.fleet import Fleet
-from gateway.fleet.lease_guard import LeaseGuard
 from gateway.fleet.mirrors import FleetMirrors
-from gateway.fleet.parts import FleetHooks, Identity, Term
+from gateway.fleet.parts import FleetHooks, Identity, LeaseGuard, Term
 from gateway.fleet.peers.certificates import Certificates, FleetCertificates, GivenCertificates
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.quorum import READ

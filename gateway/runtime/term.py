@@ -26,9 +26,9 @@ from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.errors import Conflict, NotFound
 from gateway.fleet.events import FleetEvents
 from gateway.fleet.fleet import Fleet
-from gateway.fleet.leader_engine import LedEngine
 from gateway.fleet.mirrors import FleetMirrors
 from gateway.fleet.parts import Term
+from gateway.fleet.peer_progress import LedEngine
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.views import Gateways
 from gateway.groups.gate.rules.gates import GroupGates

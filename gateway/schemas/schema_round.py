@@ -25,9 +25,8 @@ from gateway.operations.link_tasks import TaskErrorCode
 from gateway.operations.rules.refusals import Refusals
 from gateway.schemas.look import Asked, Look, Seen
 from gateway.schemas.registry import Registry, RegistryRefused, task_code
-from gateway.schemas.rules.as_seen import why_not_as_seen, why_not_imported
 from gateway.schemas.rules.model import IMPORT, READONLY, Schema, VersionKey
-from gateway.schemas.rules.plan import plan
+from gateway.schemas.rules.plan import plan, why_not_as_seen, why_not_imported
 from gateway.schemas.rules.remember import after, at_promote, before, of_link, references_on_target, with_entries
 from gateway.schemas.rules.scene import Change, ChangeKind, Plan, remembered
 from gateway.state.link_config import SCHEMA_IDS, parse

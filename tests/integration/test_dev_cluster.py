@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.devcluster import DevCluster, java_command
-from gateway.devcluster.class_archive import class_archive
+from gateway.devcluster.jars import class_archive
 from tests.support.brokers.clusters import SOON_MISSED
 from tests.support.waiting import wait_until
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
-from gateway.devcluster.probe import answers
+from gateway.devcluster.node import answers
 from tests.support.brokers.logs import assert_nothing_lost, create_topic, read_logs
 from tests.support.brokers.toxiproxy import Proxy
 from tests.support.clients.writer import Writer

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gateway.fleet.rules.membership import Gateway, Role
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 
 PROTOCOL_TYPE = "lockgate"
 PROTOCOL_NAME = "fleet-v1"

@@ -3,17 +3,38 @@
 Members come from the fleet's group on the target. The **registry** (records of the state topic, written by the leader
 before it admits a gateway) says who may hold a write lease; so a new leader knows whom to ask even when the group has
 already forgotten a member. Pure: `control` asks the coordinator and writes the records.
+
+Each process of a gateway (`workers`) is a member. The first has the gateway's own name, so that nothing changes for a
+gateway of one process. The others have its name and their number: `gw-1`, `gw-1#2`, `gw-1#3`. Each is a member like any
+other, with a lease of its own, and a write pause waits for all of them. Operators see the gateway.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import heapify, heapreplace, nlargest
 from typing import Final, NamedTuple
 
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
+
+MARK: Final = "#"
+"""No gateway's name may hold it."""
+
+_WORKER: Final = re.compile(rf"(.+){MARK}[0-9]+")
+
+
+def worker_name(gateway: str, index: int) -> str:
+    """Of one of its processes, counted from 0."""
+    return gateway if index == 0 else f"{gateway}{MARK}{index + 1}"
+
+
+def gateway_of(member: str) -> str:
+    """The gateway that a member of the fleet belongs to."""
+    found = _WORKER.fullmatch(member)
+    return member if found is None else found[1]
 
 
 class Role(StrEnum):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Set
 
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 
 LINGER_S = 2.0
 GIVEN_S = 5.0

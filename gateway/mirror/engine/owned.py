@@ -11,7 +11,7 @@ from gateway.mirror.engine.fetcher import MAX_WAIT_MS
 from gateway.mirror.engine.link import LinkMirror
 from gateway.mirror.partition.rules.producer_table import CarriedTable
 from gateway.mirror.partition.runner import PartitionRunner
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 
 _FLEET_WAIT_MS: Final = 100
 

@@ -20,7 +20,7 @@ from gateway.mirror.offset_map.topic import LinkMaps
 from gateway.mirror.partition.beside import work_beside
 from gateway.mirror.partition.log_reader import LogReader
 from gateway.mirror.partition.log_start import earliest_start
-from gateway.mirror.partition.meters import SETTLED_S
+from gateway.mirror.partition.report import SETTLED_S
 from gateway.mirror.partition.rules.commands import WorkBeside
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.producer_table import OffsetsBehind

@@ -18,7 +18,7 @@ from gateway.kafka.cluster import Cluster, ClusterUnavailable, NetError
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.partition.rules.append_window import Append
-from gateway.mirror.partition.rules.depth import MOST, Depth
+from gateway.mirror.partition.rules.throttle import MOST, Depth
 from gateway.transport.backoff import Backoff
 from gateway.transport.tasks import Tasks
 from protocol.apis import ApiKey

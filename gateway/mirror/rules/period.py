@@ -2,17 +2,29 @@
 
 Forward, the link's source is the origin and the target holds the copy; in reverse it is the other way round. Whatever
 mirrors works with an origin and a copy and need not know which cluster is which.
+
+`MirrorPartition` names one mirrored partition, whoever copies it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.mirror.offset_map.rules.codec import PartitionKey, period_number
 from gateway.mirror.offset_map.rules.offset_map import Breakpoint
 from gateway.state.per_partition import handed_over, of_each_or_none
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import MirrorRecord, PartitionStart
+
+
+class MirrorPartition(NamedTuple):
+    """One partition to be mirrored."""
+
+    link: str
+    topic: str
+    partition: int
+
 
 _FROM_THE_BEGINNING = PartitionStart(0, 0)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.config.settings import Settings
-from gateway.fleet.rules.worker_names import worker_name
+from gateway.fleet.rules.membership import worker_name
 from gateway.runtime.naming import name_of
 
 _OF_ALL: Final = (

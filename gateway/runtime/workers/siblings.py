@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from gateway.fleet.peers.channel import Peers
-from gateway.fleet.rules.worker_names import worker_name
+from gateway.fleet.rules.membership import worker_name
 from gateway.kafka.connection.errors import NetError
 from gateway.runtime.workers.share import Worker
 from gateway.telemetry.counted_before import CountedBefore, Told

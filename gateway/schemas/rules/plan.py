@@ -6,8 +6,8 @@ round that breaks off anywhere is gone on with by looking again. Theory:
 * **Ids fixed** (`schema.ids=fixed`). A registry takes ids from outside in mode IMPORT only, and there it checks
   nothing: a version that is there already is *overwritten*. So a subject is imported into only while all that the
   target has of it is what the source has: the same versions, ids and schemas. Else all of it is left out, with the
-  reason. That is asked again behind the mode (`as_seen.py`). An id means one schema in all of a registry; one that is
-  taken by another schema is left out, too.
+  reason. That is asked again behind the mode (`why_not_as_seen`). An id means one schema in all of a registry; one that
+  is taken by another schema is left out, too.
 * **Ids translated.** The target gives ids, and gives the same one for the same schema however often it is asked. So
   nothing is compared: versions are registered in their order, and what comes back is the id map. Compatibility was
   checked when they came to the source, under levels of then; so the link's own subjects have NONE meanwhile.
@@ -18,6 +18,21 @@ round that breaks off anywhere is gone on with by looking again. Theory:
   other one.
 * **What the target has of its own** is never deleted, and the level of its subject is left alone.
 * **Modes** of subjects wait for the promote of the registry: until then IMPORT keeps clients from registering on both.
+
+Before each change it is asked whether the subject still is what the change was decided from: no registry compares and
+sets. What there is instead, by the rules of Confluent's:
+
+* In mode IMPORT a subject takes no registration without an id, so none of a client; in any other mode none with one.
+  The registry orders both kinds: what a client has registered before the mode was set, whoever sees the mode sees, too.
+  So behind a mode that is *read back* as IMPORT the versions that are there are all that clients have registered.
+* A soft delete of the last active version takes the subject's mode away. So the mode is read before each registration.
+* IMPORT with `force`, which a subject with versions needs, asks for nothing; without it a subject that has got active
+  versions meanwhile is refused.
+* A registration in IMPORT overwrites a version of its number, whatever it is; an id that means another schema is
+  refused.
+
+What is left is another importer, which registers with ids as well. It is seen between two registrations, not within
+one: there is one importer of a subject, as a rule for operators (docs/schemas.md).
 """
 
 from __future__ import annotations
@@ -281,3 +296,22 @@ class _Planner:
     def _is_deleted(self, key: VersionKey) -> bool:
         subject = self._scene.source[key.subject]
         return key.version in subject.numbers and key.version not in subject.active
+
+
+def why_not_imported(mode: str, there: Collection[int], known: Collection[int]) -> str:
+    """Why no version may be imported into a subject; "" when it may.
+
+    Args:
+        mode: of the subject, now.
+        there: numbers of the versions that it has now, read behind the mode.
+        known: those that the decision has seen there, and those that the link has registered since.
+    """
+    if mode != IMPORT:
+        return f"its mode is {mode or 'not its own'} and not {IMPORT}, so clients may register there"
+    return why_not_as_seen(there, known)
+
+
+def why_not_as_seen(there: Collection[int], known: Collection[int]) -> str:
+    """Why what was decided does not hold any more: somebody has registered meanwhile; "" when nobody has."""
+    strange = sorted(set(there) - set(known))
+    return f"version {strange[0]} came to it since it was looked at, and is not the link's" if strange else ""

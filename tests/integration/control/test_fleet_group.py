@@ -17,7 +17,7 @@ from gateway.fleet.rules.leases import WriteLease
 from gateway.fleet.rules.membership import Gateway, Role, assign
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.transport.host import boot_clock
 from tests.support.brokers.logs import create_topic
 from tests.support.waiting import wait_until_async

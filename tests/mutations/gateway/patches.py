@@ -269,7 +269,7 @@ def forget_a_fence_of_the_fleet() -> None:
 def overlook_the_lease() -> None:
     """Writes go on, and are answered, when the lease of this gateway is over."""
     from gateway.fleet.fleet import Fleet
-    from gateway.fleet.lease_guard import LeaseGuard
+    from gateway.fleet.parts import LeaseGuard
 
     async def never(self: Any) -> None:
         await asyncio.Event().wait()

@@ -9,7 +9,7 @@ from gateway.cutover.promote import run as promote_run
 from gateway.cutover.promote.run import PromoteRun
 from gateway.cutover.write_pause.follower import PauseAnswers
 from gateway.fleet.fleet import Fleet
-from gateway.fleet.lease_guard import LeaseGuard
+from gateway.fleet.parts import LeaseGuard
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.groups.promote import GroupPromotions
 from gateway.mirror.partition.rules import append_window

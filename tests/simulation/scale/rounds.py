@@ -29,7 +29,7 @@ from gateway.fleet.rules.assignment import (
 )
 from gateway.fleet.rules.membership import Gateway, Role, assign, balanced
 from gateway.fleet.rules.ownership import spread
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.codec import Record, decode, encode, key_of
 from gateway.state.records import LinkRecord, MirrorRecord, PartitionStart

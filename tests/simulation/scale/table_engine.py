@@ -15,7 +15,7 @@ from gateway.mirror.interface import MirrorEvents, PartitionStatus
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.mirror.partition.rules.producer_table import CarriedTable
 from gateway.mirror.rules.copy_ends import CopyEnds, PartitionEnd, RunningPartitions, whole
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.records import LinkRecord, MirrorRecord
 

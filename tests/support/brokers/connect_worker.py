@@ -12,7 +12,7 @@ from typing import Any, Final
 import httpx
 
 from gateway.devcluster import claim_ports, release_ports
-from gateway.devcluster.home import brokers_folder
+from gateway.devcluster.jars import brokers_folder
 from gateway.devcluster.java import java_command
 from tests.support.waiting import wait_until
 

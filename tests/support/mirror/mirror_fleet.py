@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from gateway.devcluster import DevCluster
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from tests.support.mirror.mirror_lab import LINK
 from tests.support.mirror.mirror_node import MirrorNode, assign
 

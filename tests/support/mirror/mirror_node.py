@@ -26,7 +26,7 @@ from gateway.fleet.mirrors import FleetMirrors
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.fleet.rules.heartbeats import decode_partitions, encode_partitions
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.state.codec import key_of
 from gateway.state.records import MirrorRecord, PartitionStart
 from gateway.state.views import StateViews

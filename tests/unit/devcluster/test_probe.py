@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.devcluster.probe import answers, knows_controller
+from gateway.devcluster.node import answers, knows_controller
 from tests.support.identities.self_signed import self_signed
 
 

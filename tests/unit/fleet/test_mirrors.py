@@ -14,11 +14,11 @@ import pytest
 from gateway.fleet import heartbeats, mirrors, releases
 from gateway.fleet.mirrors import FleetMirrors, StillAppending
 from gateway.fleet.peers.channel import Peers
-from gateway.fleet.rules import rotation
+from gateway.fleet.rules import heartbeats as heartbeat_rules
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.partition.rules.producer_table import CarriedTable
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.codec import key_of
 from gateway.state.records import MirrorRecord, MirrorState, PartitionStart, ProducerEntry
@@ -220,7 +220,7 @@ def told(fleet: Fleet, at: str) -> dict[int, int]:
 
 async def test_what_moves_is_measured_and_told_once_a_second(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     await wait_until_async(lambda: len(told(fleet, "a")) == 4, 3.0)
-    monkeypatch.setattr(rotation, "PIECE", 0)  # nothing is told again in turn
+    monkeypatch.setattr(heartbeat_rules, "PIECE", 0)  # nothing is told again in turn
     fleet["b"].engine.measured, fleet["b"].engine.records = parts(3), 5
     await wait_until_async(lambda: told(fleet, "a")[3] == 5, 3.0)
     assert told(fleet, "a")[2] == 0
@@ -228,7 +228,7 @@ async def test_what_moves_is_measured_and_told_once_a_second(fleet: Fleet, monke
 
 async def test_what_lies_still_is_told_again_in_turn(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     await wait_until_async(lambda: len(told(fleet, "a")) == 4, 3.0)
-    monkeypatch.setattr(rotation, "PIECE", 1)
+    monkeypatch.setattr(heartbeat_rules, "PIECE", 1)
     fleet["b"].engine.records = 5
     await wait_until_async(lambda: sorted(told(fleet, "a").items())[2:] == [(2, 5), (3, 5)], 5.0)
 

@@ -16,7 +16,7 @@ from gateway.fleet.releases import EVERYBODY
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.fleet.rules.ownership import mirrored_by, owners_now, partitions_of
 from gateway.fleet.rules.ownership_transfer import OwnershipTransfer
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.codec import key_of
 from gateway.state.records import MirrorRecord, MirrorState, PartitionStart

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.errors import Conflict, NotFound
 from gateway.fleet.views import Gateways
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from tests.support.control.control_plane import Plane
 from tests.unit.fleet.test_registry import Book
 

@@ -13,7 +13,7 @@ Phases::
     any ──► FAILED (for good), any ──► STOPPED
 
 STARTING reads both logs and decides (`start.py`). PADDING appends null records up to `PartitionStart.pad_to`
-(`padding.py`). COPYING queues what was fetched (`SourceSide`) and hands it out in order (`TargetSide`); per batch there
+(`state.py`). COPYING queues what was fetched (`SourceSide`) and hands it out in order (`TargetSide`); per batch there
 is no more to it than `fetched`, `take` and `append_answered`. A partition is *readable* (may be read) once it is padded
 and the target's log start has been moved up to `source_start`; from then on its offsets are a promise, so a source that
 lost records is an error and no reason to pad again.

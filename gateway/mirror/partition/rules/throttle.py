@@ -1,4 +1,18 @@
-"""How many bytes a link may fetch: a token bucket that may go into debt."""
+"""How much may travel at a time: bytes that a link fetches, and small requests that append.
+
+`Throttle` is a token bucket that may go into debt. `Depth` lets as many requests travel to a broker as keep it busy,
+and one that waits.
+
+A broker works off a connection's requests one after the other, and with acks=all each lasts until the replicas have its
+batches. What is sent beyond the round trip only stands before the broker: its records are late by all that stands
+there, and what comes meanwhile needs another request. Left here it goes along with the next one, whatever its
+partition. So a broker at hand gets two, one that it works on and one that is there when it is done; a far one gets
+more, by how many it works off within a round trip.
+
+Measured: the round trip of a request that travelled alone, and how long the broker took for one that stood behind
+another. While requests stand one behind the other no round trip is a request's own, so now and then one is sent alone.
+Large requests are not held back by this: they are a backlog's, and it is their bytes that keep the broker busy.
+"""
 
 from __future__ import annotations
 
@@ -49,3 +63,42 @@ class Throttle:
     def limit(self, max_bytes: int) -> int:
         """The most that one fetch may ask for, so that the debt stays short."""
         return max_bytes if not self._rate else min(max_bytes, max(_MIN_FETCH_BYTES, int(self._rate * _BURST_S)))
+
+
+FEWEST: Final = 2
+MOST: Final = 5
+ALONE_EVERY_S: Final = 5.0
+"""How old the round trip may be. To send one alone costs at most a round trip in which the broker has nothing to do."""
+
+_WEIGHT: Final = 1 / 8
+_LEAST_S: Final = 1e-4
+
+
+class Depth:
+    """Of one connection. Times are monotonic seconds."""
+
+    __slots__ = ("_alone_at", "_alone_s", "_answered_at", "_served_s")
+
+    def __init__(self) -> None:
+        self._alone_s = 0.0
+        self._alone_at = 0.0
+        self._served_s = 0.0  # 0: none has stood behind another yet
+        self._answered_at = 0.0
+
+    def answered(self, sent_at: float, now: float, *, alone: bool) -> None:
+        """A request was answered, in the order in which they were sent. `alone`: nothing travelled when it was sent."""
+        if alone:
+            self._alone_s, self._alone_at = now - sent_at, now
+        elif self._answered_at > sent_at:
+            took_s = now - self._answered_at
+            self._served_s += (took_s - self._served_s) * (_WEIGHT if self._served_s else 1.0)
+        self._answered_at = now
+
+    def most(self, now: float) -> int:
+        """How many small requests may travel now; 1: none but one that is alone."""
+        if not self._served_s:
+            return MOST
+        if now - self._alone_at >= ALONE_EVERY_S:
+            return 1
+        within = round(self._alone_s / max(self._served_s, _LEAST_S))
+        return max(FEWEST, min(MOST, within + 1))

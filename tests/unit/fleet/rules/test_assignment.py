@@ -25,7 +25,7 @@ from gateway.fleet.rules.assignment import (
     group_bytes,
 )
 from gateway.fleet.rules.membership import Gateway, Role, assign
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 partitions = st.frozensets(st.builds(MirrorPartition, names, names, st.integers(0, 2**31 - 1)), max_size=6)

@@ -1,4 +1,9 @@
-"""Who is admitted, whom a write pause waits for, and who mirrors what."""
+"""Who is admitted, whom a write pause waits for, and who mirrors what.
+
+The members of the fleet that one gateway has.
+"""
+
+from __future__ import annotations
 
 from dataclasses import replace
 
@@ -16,12 +21,14 @@ from gateway.fleet.rules.membership import (
     assign,
     balanced,
     departed_unheard,
+    gateway_of,
     most_moves,
     must_acknowledge,
     newest,
     steps_back,
+    worker_name,
 )
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 
 PARTITIONS = [MirrorPartition("l", topic, index) for topic in ("t", "u") for index in range(8)]
 
@@ -154,3 +161,15 @@ def test_the_rounds_of_a_rebalance_do_not_grow_with_the_partitions(monkeypatch: 
 
 def _some(count: int, topic: str) -> frozenset[MirrorPartition]:
     return frozenset(MirrorPartition("l", topic, number) for number in range(count))
+
+
+@pytest.mark.parametrize("gateway", ["gw", "10.0.0.7:9292", "box:9292", "a b@c"])
+def test_a_worker_is_its_gateways(gateway: str) -> None:
+    names = [worker_name(gateway, index) for index in range(12)]
+    assert len(set(names)) == 12
+    assert names[0] == gateway
+    assert {gateway_of(name) for name in names} == {gateway}
+
+
+def test_one_that_another_process_has_succeeded_stands_for_itself() -> None:
+    assert gateway_of("gw#2@000017-ab12") == "gw#2@000017-ab12"

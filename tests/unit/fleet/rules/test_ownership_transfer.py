@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.fleet.rules.ownership_transfer import GIVEN_S, LINGER_S, OwnershipTransfer
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 
 A, B, C = (MirrorPartition("l", "t", index) for index in range(3))
 ALL = frozenset((A, B, C))

@@ -9,7 +9,7 @@ from typing import Any
 from gateway.mirror.engine.owned import PartlyOwned
 from gateway.mirror.partition.rules.fetch_cursor import FetchCursor
 from gateway.mirror.partition.rules.producer_table import CarriedTable, ProducerTable
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 
 A, B, C = (MirrorPartition("l", "t", index) for index in range(3))
 OTHER = MirrorPartition("l", "u", 0)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from gateway.mirror.partition.appender import Appender
 from gateway.mirror.partition.rules.append_window import Append
-from gateway.mirror.partition.rules.depth import MOST, Depth
+from gateway.mirror.partition.rules.throttle import MOST, Depth
 from protocol.produce import PartitionResult, build_response_body, scan_request
 
 VERSION = 9

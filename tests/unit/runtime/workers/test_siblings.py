@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gateway.fleet.peers.channel import Peers
-from gateway.fleet.rules.worker_names import worker_name
+from gateway.fleet.rules.membership import worker_name
 from gateway.runtime.workers import siblings
 from gateway.runtime.workers.share import ALONE, Worker
 from gateway.runtime.workers.siblings import Siblings

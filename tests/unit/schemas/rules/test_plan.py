@@ -1,4 +1,7 @@
-"""What is to be done: carried out it leaves nothing to do, wherever it broke off, and loses nothing of the target's."""
+"""What is to be done: carried out it leaves nothing to do, wherever it broke off, and loses nothing of the target's.
+
+gateway/schemas/rules/plan.py
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.schemas.rules.model import IMPORT, READONLY, Reference, Schema, Subject, Version, VersionKey
-from gateway.schemas.rules.plan import plan, references_to_read
+from gateway.schemas.rules.plan import plan, references_to_read, why_not_as_seen, why_not_imported
 from gateway.schemas.rules.remember import after, at_promote, before, references_on_target
 from gateway.schemas.rules.scene import ChangeKind, Options, Plan, Reason, Scene
 from gateway.state.schemas.id_map import id_map
@@ -250,3 +253,23 @@ def test_modes_come_with_the_promote():
     source = {name: subject((1, 1, schema(1)), mode=READONLY[0] if name in "ac" else IMPORT) for name in "abcd"}
     changes = [(change.subject, change.value) for change in at_promote(source, records)]
     assert changes == [("a", READONLY[0]), ("b", ""), ("c", READONLY[0])]
+
+
+@pytest.mark.parametrize(
+    ("mode", "there", "known", "words"),
+    [
+        (IMPORT, {1, 2}, {1, 2, 3}, ""),
+        (IMPORT, {1, 2}, {1}, "version 2 came"),
+        ("", {1}, {1}, "not its own"),
+        ("READWRITE", set(), set(), "READWRITE"),
+    ],
+)
+def test_only_what_was_seen_is_imported_into(mode: str, there: set[int], known: set[int], words: str) -> None:
+    why = why_not_imported(mode, there, known)
+    assert words in why
+    assert bool(why) == bool(words)
+
+
+def test_the_first_strange_version_is_named() -> None:
+    assert why_not_as_seen({1, 5, 4}, {1}).startswith("version 4 ")
+    assert not why_not_as_seen(set(), {1})

@@ -14,9 +14,8 @@ from gateway.mirror.partition.rules.commands import (
     ReadTargetLog,
     RefreshSource,
 )
-from gateway.mirror.partition.rules.padding import PADDING_BATCH
 from gateway.mirror.partition.rules.partition import PartitionMirror
-from gateway.mirror.partition.rules.state import PartitionPhase
+from gateway.mirror.partition.rules.state import PADDING_BATCH, PartitionPhase
 from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S, LOW_LOG_END_S
 from gateway.state.records import MirrorError, PartitionStart
 from protocol.batch.header import read_batch_header

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.fleet.assigning import PartitionAssigner
+from gateway.fleet.leadership import PartitionAssigner
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.fleet.rules.ownership import spread
-from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.period import MirrorPartition
 from gateway.state.codec import key_of
 from gateway.state.records import MirrorRecord, MirrorState, PartitionStart
 from gateway.state.views import StateViews

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gateway.devcluster import archiving
-from gateway.devcluster.class_archive import archive_options, class_archive
+from gateway.devcluster import cluster as clusters
 from gateway.devcluster.cluster import DevCluster
-from gateway.devcluster.errors import DevClusterError
+from gateway.devcluster.jars import archive_options, class_archive
+from gateway.devcluster.spec import DevClusterError
 
 KAFKA = "4.3.1"
 
@@ -19,7 +19,7 @@ KAFKA = "4.3.1"
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Jars that are said to be there, and nothing else."""
     monkeypatch.setenv("LOCKGATE_DEV_HOME", str(tmp_path))
-    monkeypatch.setattr(archiving, "ensure_jars", lambda version: class_archive(version).parent)
+    monkeypatch.setattr(clusters, "ensure_jars", lambda version: class_archive(version).parent)
     class_archive(KAFKA).parent.mkdir(parents=True)
     return tmp_path
 
@@ -42,10 +42,10 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> list[DevCluster]:
 
 def test_it_is_used_where_it_is(ended: list[DevCluster]) -> None:
     assert archive_options(KAFKA) == []
-    archiving.ensure_class_archive(KAFKA, pytest.fail)
+    clusters.ensure_class_archive(KAFKA, pytest.fail)
     assert archive_options(KAFKA) == [f"-XX:SharedArchiveFile={class_archive(KAFKA)}"]
     assert [path.name for path in class_archive(KAFKA).parent.iterdir()] == ["classes.jsa"]
-    archiving.ensure_class_archive(KAFKA, pytest.fail)
+    clusters.ensure_class_archive(KAFKA, pytest.fail)
     assert len(ended) == 1
 
 
@@ -58,7 +58,7 @@ def test_brokers_start_without_it(ended: list[DevCluster], monkeypatch: pytest.M
         monkeypatch.setattr(DevCluster, "up", refuses)
     monkeypatch.setattr(DevCluster, "down", lambda cluster, timeout_s: ended.append(cluster))
     told: list[str] = []
-    archiving.ensure_class_archive(KAFKA, told.append)
+    clusters.ensure_class_archive(KAFKA, told.append)
     reason = "node 1 of classes ended" if fails == "up" else "the JVM wrote none"
     assert told == [f"no class archive for Kafka {KAFKA}: {reason}; its brokers start more slowly"]
     assert archive_options(KAFKA) == []

@@ -1,6 +1,6 @@
 import pytest
 
-from gateway.mirror.partition.meters import BypassMeter, RateMeter
+from gateway.mirror.partition.report import BypassMeter, RateMeter
 
 
 def test_rate_over_five_seconds() -> None:
