@@ -1,4 +1,4 @@
-"""Where REST is served, and to whom: closed by default."""
+"""Where REST is served, and to whom: closed by default. And what everybody may ask: the management listener."""
 
 from __future__ import annotations
 
@@ -28,17 +28,39 @@ class ApiPrincipal(Section):
         return self
 
 
-class Api(Section):
+class HttpBounds(Section):
+    """What of an HTTP server strangers may take. `request_timeout_s`: for a request to arrive whole, and for an answer
+    to be taken, up to 10 min.
+    `max_connections`: at a time. `connections_per_address`: of one IPv4 address or IPv6 /64; `connections_per_second`:
+    new ones of it.
+    """
+
+    request_timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
+    max_connections: Annotated[int, Field(ge=1)] = 256
+    connections_per_address: Annotated[int, Field(ge=1)] = 64
+    connections_per_second: Annotated[int, Field(ge=1)] = 100
+
+
+class Management(HttpBounds):
+    """Where /health, /ready and /metrics are, and nothing else, in plain HTTP and for everybody: for probes and
+    Prometheus. `port`: 0: nowhere."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    request_timeout_s: Annotated[float, Field(gt=0, le=600)] = 5.0
+    max_connections: Annotated[int, Field(ge=1)] = 64
+    connections_per_address: Annotated[int, Field(ge=1)] = 16
+    connections_per_second: Annotated[int, Field(ge=1)] = 20
+
+
+class Api(HttpBounds):
     """Where REST and the metrics are served, and to whom. See docs/security.md.
 
     `socket`: path of a Unix socket, in place of `host` and `port`; only its owner can open it. `token_file`: of the
     admin's token, made at the first start; '': where the `lockgate` command looks, too. `allowed_hosts`: names by
     which clients call this address, besides the address itself. `public_metrics`: /metrics without a token.
-    `max_body_bytes`: of a request, 1 KiB to 64 MiB. `request_timeout_s`: for a request to arrive whole, and
-    for an answer to be taken, up to 10 min.
-    `max_connections`: at a time. `connections_per_address`: of one IPv4 address or IPv6 /64; `connections_per_second`:
-    new ones of it. `audit_file`: where the
-    audit trail is kept; '': standard output. `audit_topic`: a topic of the target that has it as well.
+    `max_body_bytes`: of a request, 1 KiB to 64 MiB. `audit_file`: where the audit trail is kept; '': standard output.
+    `audit_topic`: a topic of the target that has it as well.
     """
 
     host: str = "127.0.0.1"
@@ -50,10 +72,6 @@ class Api(Section):
     allowed_hosts: tuple[str, ...] = ()
     public_metrics: bool = False
     max_body_bytes: Annotated[int, Field(ge=1_024, le=67_108_864)] = 4_194_304
-    request_timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
-    max_connections: Annotated[int, Field(ge=1)] = 256
-    connections_per_address: Annotated[int, Field(ge=1)] = 64
-    connections_per_second: Annotated[int, Field(ge=1)] = 100
     audit_file: str = ""
     audit_topic: Annotated[str, Field(pattern=r"^([a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248})?$")] = ""
 

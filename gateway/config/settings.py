@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from gateway.config.api import Api
+from gateway.config.api import Api, Management
 from gateway.config.listeners import Endpoint, Limits, Listener, Tokens
 from gateway.config.section import Section
 from gateway.config.tls import FleetTls
@@ -111,6 +111,7 @@ class Settings(BaseSettings):
     tokens: Tokens = Tokens()
     listeners: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")], Endpoint] = {}
     api: Api = Api()
+    management: Management = Management()
     links: Links = Links()
     groups: Groups = Groups()
     promote: Promote = Promote()
@@ -153,6 +154,8 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _listeners_apart(self) -> Settings:
         fixed = [("api.port", self.api.host, self.api.port)] if not self.api.socket else []
+        if self.management.port:
+            _require_apart("management.port", self.management.host, self.management.port, fixed)
         begun: list[tuple[str, str, int]] = []
         for where, each in self.endpoints().items():
             ports = {"bootstrap_port": each.bootstrap_port}

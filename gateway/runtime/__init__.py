@@ -5,7 +5,7 @@ to. `peering.py`: the gateway among the others. `naming.py`: its name. `term.py`
 leads. `api.py`: REST.
 """
 
-from gateway.runtime.gateway import StartError
+from gateway.runtime.free_ports import StartError
 from gateway.runtime.process import run
 
 __all__ = ["StartError", "run"]

@@ -29,7 +29,7 @@ from gateway.api.access.guard import PEER, PROVE, Guard, GuardPolicy
 from gateway.api.access.places import NewConnections, Place, Places
 from gateway.api.access.roles import Caller, Role
 from gateway.api.leader_forwarding import LeaderForwarding
-from gateway.config.api import Api
+from gateway.config.api import Api, HttpBounds
 from gateway.proxy.rules.admission import address_of
 from gateway.runtime.api_credentials import LOCAL, ApiCredentials
 from gateway.runtime.api_tls import TlsAcceptor
@@ -41,7 +41,7 @@ GRACE_S: Final = 3  # uvicorn takes whole seconds
 # Longer than clients keep an idle connection (httpx 5 s, aiohttp 15 s): one that sends a request while its connection
 # ends cannot know whether to repeat it. uvicorn's own 5 s are httpx's.
 IDLE_S: Final = 30
-_BACKLOG: Final = 128
+BACKLOG: Final = 128
 _HEADER_BYTES: Final = 32_768
 
 _log = structlog.get_logger("lockgate.rest")
@@ -53,7 +53,7 @@ class ApiServer:
     def __init__(self, forwarding: LeaderForwarding, settings: Api) -> None:
         self._forwarding = forwarding
         self._settings = settings
-        self._server: _Server | None = None
+        self._server: BoundedServer | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -66,21 +66,8 @@ class ApiServer:
         )
         guard = Guard(self._forwarding, ApiCredentials(settings).now, policy, self._forwarding.audit)
         tls = None if settings.tls is None else renewed_context(settings.tls, "api.tls").get
-        config = uvicorn.Config(
-            guard,
-            http=_Connection,
-            ws="none",
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            proxy_headers=False,
-            h11_max_incomplete_event_size=_HEADER_BYTES,
-            timeout_graceful_shutdown=GRACE_S,
-            timeout_keep_alive=IDLE_S,
-        )
         listening = listening_socket(settings)
-        self._server = _Server(config, settings, tls)
+        self._server = BoundedServer(guard, settings, tls)
         self._task = asyncio.create_task(self._server.serve([listening]), name="api")
 
     async def close(self) -> None:
@@ -97,7 +84,7 @@ def listening_socket(settings: Api) -> socket.socket:
     """Bound, and listening. Raises OSError when somebody else has the address."""
     if not settings.socket:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
+        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     path = Path(settings.socket)
     _remove_stale(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -107,7 +94,7 @@ def listening_socket(settings: Api) -> socket.socket:
             listening.bind(str(path))
         finally:
             os.umask(before)
-        listening.listen(_BACKLOG)
+        listening.listen(BACKLOG)
     except OSError as exc:
         listening.close()
         raise OSError(exc.errno, f"api.socket: {path}: {exc.strerror}") from exc
@@ -132,11 +119,25 @@ def _remove_stale(path: Path) -> None:
                 raise OSError(98, f"api.socket: another process listens on {path}")
 
 
-class _Server(uvicorn.Server):
+class BoundedServer(uvicorn.Server):
     """uvicorn without its signal handlers (the gateway has its own), and with limits for connections."""
 
-    def __init__(self, config: uvicorn.Config, settings: Api, tls: Callable[[], ssl.SSLContext] | None) -> None:
-        super().__init__(config)
+    def __init__(self, app: Any, settings: HttpBounds, tls: Callable[[], ssl.SSLContext] | None = None) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=_Connection,
+                ws="none",
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                server_header=False,
+                proxy_headers=False,
+                h11_max_incomplete_event_size=_HEADER_BYTES,
+                timeout_graceful_shutdown=GRACE_S,
+                timeout_keep_alive=IDLE_S,
+            )
+        )
         self.ending = asyncio.Event()
         self._settings = settings
         self._tls = tls
@@ -157,9 +158,9 @@ class _Server(uvicorn.Server):
         for listening in sockets or ():
             server: Any
             if listening.family == socket.AF_UNIX:
-                server = await loop.create_unix_server(connection, sock=listening, backlog=_BACKLOG)
+                server = await loop.create_unix_server(connection, sock=listening, backlog=BACKLOG)
             elif self._tls is None:
-                server = await loop.create_server(connection, sock=listening, backlog=_BACKLOG)
+                server = await loop.create_server(connection, sock=listening, backlog=BACKLOG)
             else:
                 server = TlsAcceptor(
                     listening,
@@ -183,6 +184,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self):  # type: ignore[no-untyped-def]
+        """uvicorn's own would take them from the gateway."""
         yield
 
 
@@ -196,13 +198,13 @@ class _Connection(H11Protocol):
         server_state: Any,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
-        settings: Api | None = None,
+        settings: HttpBounds | None = None,
         places: Places | None = None,
         admits: Callable[[str], bool] | None = None,
     ) -> None:
         """`admits`: whether one more of an address may come now; None: that was asked before TLS."""
         super().__init__(config, server_state, app_state, _loop)
-        self._settings = settings or Api()
+        self._settings = settings or HttpBounds()
         self._places = places or Places(self._settings.max_connections, self._settings.connections_per_address)
         self._admits = admits
         self._place: Place | None = None
@@ -218,7 +220,7 @@ class _Connection(H11Protocol):
         if self._place is None:
             transport.abort()
             return
-        self.app_state = {PEER: _peer(transport, self.client, self._settings), PROVE: self._prove}
+        self.app_state = {PEER: _peer(transport, self.client), PROVE: self._prove}
         self._expect()
 
     def _is_busy(self) -> bool:
@@ -283,8 +285,9 @@ class _Connection(H11Protocol):
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid: socket(7), SO_PEERCRED
 
 
-def _peer(transport: asyncio.Transport, client: tuple[str, int] | None, settings: Api) -> Peer:
-    if settings.socket:
+def _peer(transport: asyncio.Transport, client: tuple[str, int] | None) -> Peer:
+    found = transport.get_extra_info("socket")
+    if found is not None and found.family == socket.AF_UNIX:
         return Peer(address=_process_of(transport), owner=LOCAL)
     certificate = transport.get_extra_info("peercert")
     return Peer(

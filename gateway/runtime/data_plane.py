@@ -214,7 +214,7 @@ class DataPlane:
         """Ports at the first listener that would take a fixed port there or, as far behind, at another one."""
         settings = self._settings
         endpoints = settings.endpoints().values()
-        fixed = {settings.api.port, *(endpoint.bootstrap_port for endpoint in endpoints)}
+        fixed = {settings.api.port, settings.management.port, *(endpoint.bootstrap_port for endpoint in endpoints)}
         behind = [endpoint.base_port - settings.listener.base_port for endpoint in endpoints if not endpoint.ports]
         return {port - shift for port in fixed for shift in behind}
 

@@ -1,4 +1,4 @@
-"""Whether the ports of brokers are free here: looked at before the fleet hears of this gateway.
+"""Whether the ports are free here: looked at before the fleet hears of this gateway.
 
 One that cannot listen must not have taken partitions over from others, nor have replaced a process of its name.
 """
@@ -10,6 +10,30 @@ import socket
 from collections.abc import Mapping
 
 from gateway.config.settings import Settings
+
+
+class StartError(Exception):
+    """The gateway cannot start. One line for the operator."""
+
+
+def require_free(settings: Settings) -> None:
+    """Raises StartError when one of the fixed ports is taken."""
+    api = settings.api
+    fixed = [
+        (f"{where}.bootstrap_port", endpoint.host, endpoint.bootstrap_port)
+        for where, endpoint in settings.endpoints().items()
+    ]
+    if not api.socket:
+        fixed.append(("api.port", api.host, api.port))
+    if settings.management.port:
+        fixed.append(("management.port", settings.management.host, settings.management.port))
+    for key, host, port in fixed:
+        try:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            socket.create_server((host, port), family=family).close()
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise StartError(f"{key}: cannot listen on {host}:{port}: {reason}") from error
 
 
 def require_broker_ports(

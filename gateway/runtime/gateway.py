@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import socket
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -47,10 +45,11 @@ from gateway.runtime.api import ApiServer
 from gateway.runtime.audit_topic import AuditTopic
 from gateway.runtime.console import FleetClients, console_feed
 from gateway.runtime.data_plane import DataPlane
-from gateway.runtime.free_ports import require_broker_ports
+from gateway.runtime.free_ports import StartError, require_broker_ports, require_free
 from gateway.runtime.health import Vitals, checks
 from gateway.runtime.identity import act_for_clients, require_token_listeners
 from gateway.runtime.keys import own_files, sealing_keys
+from gateway.runtime.management import ManagementListener
 from gateway.runtime.peering import Peering, Shared
 from gateway.runtime.term import LeaderTerm, TermDependencies
 from gateway.runtime.trends import TrendKeeper
@@ -69,28 +68,6 @@ _log = structlog.get_logger("lockgate")
 SHUTDOWN_GRACE_S = 10.0
 
 
-class StartError(Exception):
-    """The gateway cannot start. One line for the operator."""
-
-
-def require_free(settings: Settings) -> None:
-    """Raises StartError when one of the fixed ports is taken."""
-    api = settings.api
-    fixed = [
-        (f"{where}.bootstrap_port", endpoint.host, endpoint.bootstrap_port)
-        for where, endpoint in settings.endpoints().items()
-    ]
-    if not api.socket:
-        fixed.append(("api.port", api.host, api.port))
-    for key, host, port in fixed:
-        try:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            socket.create_server((host, port), family=family).close()
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise StartError(f"{key}: cannot listen on {host}:{port}: {reason}") from error
-
-
 class Gateway:
     """One process. `stopped` is set by `stop`; `failed` says why it could not go on."""
 
@@ -103,6 +80,9 @@ class Gateway:
         self.failed = ""
         self._metrics = Metrics()
         self.loop_watch: LoopWatch | None = None  # of a process that serves
+        self._management = ManagementListener(
+            settings.management, self._closed_ports, self.stopped.is_set, host.monotonic
+        )
         self._closers = contextlib.AsyncExitStack()
         self._background = Background()
         self._term: LeaderTerm | None = None
@@ -139,6 +119,9 @@ class Gateway:
             require_free(settings)
         for where in settings.in_the_clear():
             _log.warning("logins at this listener can be read on the wire: it has no tls", listener=where)
+        if self._worker.serves_api:
+            self._management.start()
+            self._closers.push_async_callback(self._management.close)
         config = ClusterConfig.from_client_properties(settings.target)
         await self._connect(config)
         group = Cluster(config, host=self._host)
@@ -170,6 +153,7 @@ class Gateway:
             self._closers.push_async_callback(api.close)
         self._closers.push_async_callback(self._data.tokens.close)
         self._closers.push_async_callback(self._data.listeners.close, SHUTDOWN_GRACE_S)
+        self._management.serves()
         _log.info(
             "serving",
             bootstrap=self._data.names()["bootstrap"],
@@ -186,6 +170,9 @@ class Gateway:
         self._closers.push_async_callback(self._target.close)
         await self._target.start()
         await require_token_listeners(self.settings, self._target.cluster)
+
+    def _closed_ports(self) -> list[str]:
+        return self._data.listeners.closed()
 
     def _require_broker_ports(self) -> None:
         if self._host.plain_sockets:
@@ -252,6 +239,7 @@ class Gateway:
     def _wire_api(self, peering: Peering) -> None:
         process = self._host.new_id()
         siblings = Siblings(self._name, self._worker, peering.peers, self._metrics, self._checks, process=process)
+        self._management.siblings = siblings
         timeline = Timeline(self._store, self._host.wall_ms)
         self._closers.callback(timeline.close)
         feed = console_feed(lambda: self._forwarding, timeline, self._host.monotonic)

@@ -7,8 +7,9 @@ process; the others come and go with the target.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,28 @@ def checks(vitals: Vitals) -> dict[str, str]:
         "lease": _lease(vitals),
         "target": vitals.target_error,
     }
+
+
+_NOT_READY: Final = {
+    "target": "target unreachable",
+    "lease": "no lease: nothing is written to sources",
+    "state": "the state topic is not read",
+    "listeners": "not listening on all ports",
+}
+
+
+def not_ready(found: Mapping[str, str], *, serving: bool, stopping: bool) -> str:
+    """Why clients should not be sent here, in words that whoever asks may read; '' when they should.
+
+    Args:
+        found: what `checks` found.
+        serving: the start has come to its end.
+    """
+    if stopping:
+        return "draining"
+    if not serving:
+        return "starting"
+    return next((told for name, told in _NOT_READY.items() if found.get(name)), "")
 
 
 def _state(vitals: Vitals) -> str:

@@ -12,8 +12,9 @@ import structlog
 import uvloop
 
 from gateway.config.settings import Settings
+from gateway.runtime.free_ports import StartError, require_free
 from gateway.runtime.garbage import spare_what_stays
-from gateway.runtime.gateway import Gateway, StartError, require_free
+from gateway.runtime.gateway import Gateway
 from gateway.runtime.limits import set_limits
 from gateway.runtime.memory import find_trim, keep_trimmed
 from gateway.runtime.workers.share import ALONE, Worker, settings_of, workers_of

@@ -12,7 +12,8 @@ import pytest
 
 from gateway.config.settings import Settings
 from gateway.runtime import gateway as module
-from gateway.runtime.gateway import Gateway, StartError
+from gateway.runtime.free_ports import StartError
+from gateway.runtime.gateway import Gateway
 from gateway.transport.host import Host
 from tests.support.waiting import wait_until_async
 

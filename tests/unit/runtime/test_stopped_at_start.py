@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 
 from gateway.config.settings import Settings
 from gateway.runtime import process
-from gateway.runtime.gateway import Gateway, StartError
+from gateway.runtime.free_ports import StartError
+from gateway.runtime.gateway import Gateway
 
 SETTINGS = Settings(target={"bootstrap.servers": "localhost:1"})
 
