@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
+from typing import Final
 
 from gateway.control_parts import ControlParts
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
-from gateway.groups.gate.rules.gates import members_of
+from gateway.groups.gate.rules.gates import Waiter, members_of
 from gateway.groups.reports import GroupReports, Lags
+from gateway.kafka.groups import MemberView
 from gateway.migration.client_errors import WatchedErrors
 from gateway.migration.migrations import Migrations
 from gateway.migration.ready import ReadinessCheck
@@ -19,11 +23,20 @@ from gateway.state.link_config import parse
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.mirror_states import shown
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState, Undo
-from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, LinkNumbers, MigrationNumbers, MirrorNumbers
+from gateway.telemetry.numbers import (
+    ClientSeen,
+    ControlNumbers,
+    GroupNumbers,
+    LinkNumbers,
+    MigrationNumbers,
+    MirrorNumbers,
+)
 from gateway.topics.auto_create import AutoCreate
 from gateway.topics.catch_up import CatchUps
 from gateway.topics.mirrors import Mirrors
 from gateway.topics.rules.at_risk import records_at_risk
+
+_CLIENTS: Final = 50  # of a group, by name
 
 
 class ControlNumbersReader:
@@ -167,4 +180,12 @@ class ControlNumbersReader:
             longest_wait_s=max((now - waiter.since for waiter in waiters), default=0.0),
             source_lag=lags.source,
             target_lag=lags.target,
+            clients=_clients(reports.who_on_source.get(key, ()), waiters),
         )
+
+
+def _clients(on_source: Sequence[MemberView], waiters: Sequence[Waiter]) -> Sequence[ClientSeen]:
+    """Each client once on either side, the first `_CLIENTS` of them."""
+    there = (ClientSeen(one.client_id, one.host.removeprefix("/"), "source") for one in on_source)
+    here = (ClientSeen(one.identity.client_id, one.identity.host, "gate") for one in waiters)
+    return sorted({*islice(there, _CLIENTS), *islice(here, _CLIENTS)})[:_CLIENTS]

@@ -116,6 +116,14 @@ class MirrorNumbers:
     last_pause: LastPause | None = None
 
 
+class ClientSeen(NamedTuple):
+    """A client by name. `on`: `source`, where it is a member, or `gate`, where it waits."""
+
+    client_id: str
+    host: str
+    on: str
+
+
 @dataclass(frozen=True, slots=True)
 class GroupNumbers:
     """One mirror group; `waiting`: members held at its gate; `members_after_promote`: on the source.
@@ -124,7 +132,8 @@ class GroupNumbers:
     the mirror does not have yet; `held_back`: partitions whose offset the sync would have to lower; `sync_committed`,
     `sync_errors`, `sync_round_s`, `sync_failing`: see `OffsetSyncStatus`. `state_since_ms`: wall clock. `carried`:
     offsets that its promote carried over. `members`: on the source, None while that is not known, or it is promoted.
-    `longest_wait_s`: of a member at its gate. `source_lag`, `target_lag`: mirror topic -> records not committed yet.
+    `clients`: members that are seen, the first ones. `longest_wait_s`: of a member at its gate. `source_lag`,
+    `target_lag`: mirror topic -> records not committed yet.
     """
 
     link: str
@@ -146,6 +155,7 @@ class GroupNumbers:
     longest_wait_s: float = 0.0
     source_lag: Mapping[str, int] = field(default_factory=dict)
     target_lag: Mapping[str, int] = field(default_factory=dict)
+    clients: Sequence[ClientSeen] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

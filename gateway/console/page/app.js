@@ -9,6 +9,7 @@ import { lockView } from "./lock.js";
 import { migrationFileView } from "./migration_file.js";
 import { migrationView, migrationsView } from "./migrations.js";
 import { partitionsView } from "./partitions.js";
+import { search } from "./search.js";
 import { Store } from "./store.js";
 import { timelineView } from "./timeline.js";
 import { topicView, topicsView } from "./topics.js";
@@ -96,6 +97,7 @@ function askForToken(line) {
   stop = null;
   attr(byId("enter"), "hidden", false);
   attr(byId("nav"), "hidden", true);
+  attr(byId("search"), "hidden", true);
   attr(byId("forget"), "hidden", true);
   attr(byId("who"), "hidden", true);
   byId("view").replaceChildren();
@@ -116,6 +118,7 @@ const hears = {
     attr(byId("who"), "hidden", false);
     attr(byId("enter"), "hidden", true);
     attr(byId("nav"), "hidden", false);
+    attr(byId("search"), "hidden", false);
     attr(byId("forget"), "hidden", !token.get());
     problem("");
   },
@@ -172,6 +175,7 @@ byId("forget").addEventListener("click", () => {
   askForToken("");
   say("The token is forgotten.");
 });
+search(store, byId("search-for"), byId("found"));
 new ResizeObserver(tabInSight).observe(byId("nav"));
 window.addEventListener("hashchange", () => {
   if (!shown) return;

@@ -1,7 +1,7 @@
 // The gateways before the target, and how long each may go on writing without contact.
 
 import { h } from "./dom.js";
-import { count, seconds, time } from "./numbers.js";
+import { count, dated, seconds } from "./numbers.js";
 import { table } from "./table.js";
 
 export function fleetView({ store }) {
@@ -16,7 +16,7 @@ export function fleetView({ store }) {
       { key: "left", label: "Lease left", number: true, value: (row) => seconds(row.lease_left_s), order: (row) => row.lease_left_s, low: 1 },
       { key: "workers", label: "Processes", number: true, value: (row) => count(row.workers), order: (row) => row.workers, low: 1 },
       { key: "bootstrap", label: "Clients connect to", wide: "1.6fr", value: (row) => row.bootstrap, low: 1 },
-      { key: "since", label: "Since", value: (row) => time(row.since_ms), order: (row) => row.since_ms, low: 1 },
+      { key: "since", label: "Since", wide: "1.8fr", value: (row) => dated(row.since_ms), order: (row) => row.since_ms, low: 1 },
     ],
   });
   const node = h("section", {}, h("h2", {}, "Fleet"), h("p", { class: "soft" }, "A gateway that loses contact may keep writing to the source until its lease ends; promotes wait for it."), found.node);

@@ -2,9 +2,10 @@
 
 import { actionBar, groupActions } from "./actions.js";
 import { ask, name } from "./api.js";
+import { named } from "./copy.js";
 import { attr, h, keyed, text } from "./dom.js";
 import { gateLine } from "./lock.js";
-import { count, many, seconds, time } from "./numbers.js";
+import { count, dated, many, seconds } from "./numbers.js";
 import { table } from "./table.js";
 import { trendCharts, trendLines } from "./trends.js";
 
@@ -57,7 +58,7 @@ export function groupView(context, link, group) {
       { key: "target", label: "Target", number: true, value: (row) => count(row.target_offset), order: (row) => row.target_offset },
     ],
   });
-  const node = h("section", {}, h("p", {}, h("a", { href: "#/groups" }, "All groups")), h("div", { class: "card-head" }, h("h2", {}, group), bar.node), line, facts,
+  const node = h("section", {}, h("p", {}, h("a", { href: "#/groups" }, "All groups")), h("div", { class: "card-head" }, ...named(group, "group"), bar.node), line, facts,
     h("div", { class: "sides" }, h("section", { class: "card" }, h("h3", {}, "On the source"), left), h("section", { class: "card" }, h("h3", {}, "At the gateway and on the target"), here)),
     note, trends.node, h("h3", {}, "Offsets"), offsets.node);
   let asked = 0;
@@ -102,7 +103,7 @@ export function groupView(context, link, group) {
       }
       text(line, `Gate ${gateLine(row)}.`);
       attr(line, "class", row.state === "FAILED" ? "bad" : "");
-      const pairs = [["State", `${STATES[row.state] || row.state} since ${time(row.since_ms)}`], ["Type", row.type.toLowerCase()],
+      const pairs = [["State", `${STATES[row.state] || row.state} since ${dated(row.since_ms)}`], ["Type", row.type.toLowerCase()],
         ["Lag on the source", many(row.source_lag, "record")], ["Lag on the target", many(row.target_lag, "record")]];
       keyed(facts, pairs.map(([label]) => label), (label) => h("div", {}, h("dt", {}, label), h("dd", {})), (each, label) => text(each.lastChild, pairs.find(([one]) => one === label)[1]));
       trends.update();

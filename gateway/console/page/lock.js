@@ -1,6 +1,7 @@
 // The lock as a picture: the source's and the target's water, the gates, the chamber, and each application's steps.
 
 import { actionBar, linkActions } from "./actions.js";
+import { copyButton } from "./copy.js";
 import { attr, h, keyed, svg, text } from "./dom.js";
 import { count, many, rate, seconds } from "./numbers.js";
 import { stepsView } from "./steps.js";
@@ -113,15 +114,21 @@ function picture(context, key) {
 
 const ends = (sum) => (sum === null ? "not measured now" : many(sum, "record"));
 
+const COPIED = ["Cluster", "Brokers"];
+
 function factList() {
   const node = h("dl", { class: "facts" });
   return {
     node,
     update(pairs) {
-      keyed(node, pairs.map(([label]) => label), (label) => h("div", {}, h("dt", {}, label), h("dd", {})),
+      keyed(node, pairs.map(([label]) => label), (label) => {
+        const said = h("span", {});
+        const copy = COPIED.includes(label) ? copyButton(() => said.textContent, label.toLowerCase() === "cluster" ? "the cluster's id" : "the brokers", said) : null;
+        return h("div", {}, h("dt", {}, label), h("dd", {}, said, copy));
+      },
         (each, label) => {
           const said = pairs.find(([other]) => other === label)[1];
-          text(each.lastChild, said);
+          text(each.lastChild.firstChild, said);
           attr(each.lastChild, "title", said);
         });
     },

@@ -2,9 +2,10 @@
 
 import { actionBar, allowed } from "./actions.js";
 import { Refused, ask, name } from "./api.js";
+import { named } from "./copy.js";
 import { attr, h, keyed, text } from "./dom.js";
 import { migrationActions } from "./migration_actions.js";
-import { count, many, milliseconds, time } from "./numbers.js";
+import { count, dated, many, milliseconds } from "./numbers.js";
 import { diff, problemsOf, some } from "./plan.js";
 import { stepsView } from "./steps.js";
 import { table } from "./table.js";
@@ -29,7 +30,7 @@ export function migrationsView({ store, session }) {
       { key: "link", label: "Link", value: (row) => row.link_name, low: 1 },
       { key: "applications", label: "Applications", number: true, value: (row) => count(row.applications), order: (row) => row.applications, low: 1 },
       { key: "promoted", label: "Promoted", number: true, value: (row) => `${count(row.promoted)} of ${many(row.topics, "topic")}`, order: (row) => row.promoted },
-      { key: "since", label: "Since", value: (row) => time(row.state_time_ms), order: (row) => row.state_time_ms, low: 1 },
+      { key: "since", label: "Since", wide: "1.8fr", value: (row) => dated(row.state_time_ms), order: (row) => row.state_time_ms, low: 1 },
       { key: "by", label: "Applied by", value: (row) => row.applied_by, low: 1 },
     ],
   });
@@ -89,7 +90,7 @@ export function migrationView(context, migration) {
   const left = diff("What is left");
   const journal = h("ol", { class: "timeline" });
   const none = h("p", { class: "empty" }, "Nothing yet.");
-  const node = h("section", {}, h("p", {}, h("a", { href: "#/migrations" }, "All migrations")), h("div", { class: "card-head" }, h("h2", {}, migration), bar.node),
+  const node = h("section", {}, h("p", {}, h("a", { href: "#/migrations" }, "All migrations")), h("div", { class: "card-head" }, ...named(migration, "migration"), bar.node),
     line, facts, problems, steps.node, h("section", { class: "card" }, h("h3", {}, "What is left"), left.node), h("section", { class: "card" }, h("h3", {}, "What was done"), none, journal));
 
   async function look() {
@@ -111,7 +112,7 @@ export function migrationView(context, migration) {
 
   function draw() {
     const stopped = said.stopped_by ? ` (STOPPED_BY_RULE: ${said.stopped_by})` : "";
-    const pairs = [["State", `${said.state}${stopped} since ${time(said.state_time_ms)}`], ["Link", said.link_name], ["Applied by", `${said.applied_by || "somebody"}; created ${time(said.created_time_ms)}`],
+    const pairs = [["State", `${said.state}${stopped} since ${dated(said.state_time_ms)}`], ["Link", said.link_name], ["Applied by", `${said.applied_by || "somebody"}; created ${dated(said.created_time_ms)}`],
       ["Undo is kept for", said.file.failback_keep || "24h"], ["Under way", said.running.length ? some(said.running, 3) : "nothing"]];
     if (Object.keys(said.failures).length) pairs.push(["Refused, and tried again", some(Object.entries(said.failures).map(([step, why]) => `${step}: ${why}`), 3)]);
     keyed(facts, pairs.map(([label]) => label), (label) => h("div", {}, h("dt", {}, label), h("dd", {})), (each, label) => text(each.lastChild, pairs.find(([one]) => one === label)[1]));
@@ -138,5 +139,5 @@ export function migrationView(context, migration) {
 function entry(one) {
   const about = [one.what.toLowerCase().replaceAll("_", " "), one.application, some(one.names, 3)].filter(Boolean).join(" ");
   const detail = [one.detail, one.pause_ms === null ? "" : `writes were paused for ${milliseconds(one.pause_ms)}`, one.by && `by ${one.by}`].filter(Boolean).join("; ");
-  return h("li", {}, h("time", { datetime: new Date(one.time_ms).toISOString() }, time(one.time_ms)), h("div", {}, about, detail ? h("span", { class: "soft" }, ` ${detail}`) : null));
+  return h("li", {}, h("time", { datetime: new Date(one.time_ms).toISOString() }, dated(one.time_ms)), h("div", {}, about, detail ? h("span", { class: "soft" }, ` ${detail}`) : null));
 }

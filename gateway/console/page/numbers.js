@@ -1,7 +1,6 @@
 // How numbers and times are written. Null is not known, and shown as a dash.
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const shortClock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 
@@ -46,15 +45,12 @@ export function seconds(value) {
 
 export const milliseconds = (value) => (value === null || value === undefined ? NONE : seconds(value / 1000));
 
-const written = (ms, by) => {
+export const minute = (ms) => {
   if (!ms) return NONE;
   const date = new Date(ms);
   const today = new Date().toDateString() === date.toDateString();
-  return today ? by.format(date) : `${day.format(date)} ${by.format(date)}`;
+  return today ? shortClock.format(date) : `${day.format(date)} ${shortClock.format(date)}`;
 };
-
-export const time = (ms) => written(ms, clock);
-export const minute = (ms) => written(ms, shortClock);
 
 const withZone = new Intl.DateTimeFormat("en-GB", { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
 export const dated = (ms) => (ms ? withZone.format(new Date(ms)) : NONE);

@@ -1,7 +1,8 @@
 // A table of any length: only the rows in sight are in the page. Their order stays until a heading is pressed, so that
 // nothing jumps while numbers change.
 
-import { attr, h, text } from "./dom.js";
+import { attr, h, newId, text } from "./dom.js";
+import { count } from "./numbers.js";
 
 const ROW = 36;
 const SPARE = 6;
@@ -19,10 +20,15 @@ export function table({ label, columns, empty, height = 18 }) {
   // The headings scroll with the rows, and stay at the top: so they are as wide, with a scrollbar or without.
   const grid = h("div", { role: "table", "aria-label": label, class: "table" }, h("div", { role: "rowgroup", class: "heads" }, head), room);
   const box = h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `${label}, rows` }, grid);
-  const none = h("p", { class: "empty", hidden: true }, empty || "Nothing here.");
-  const node = h("div", { class: "table-box" }, box, none);
+  const none = h("p", { class: "empty", hidden: true });
+  const nothing = empty || "Nothing here.";
+  const needle = h("input", { type: "search", id: newId("filter"), placeholder: "part of any column", oninput: () => { arrange(); draw(); } });
+  const found = h("span", { class: "soft", role: "status" });
+  const filter = h("p", { class: "bar" }, h("label", { for: needle.id }, `Filter ${label[0].toLowerCase()}${label.slice(1)}`), needle, found);
+  const grown = h("div", { class: "table-box" }, box, none);
+  const node = h("div", {}, filter, grown);
   box.style.setProperty("--rows", height);
-  node.style.setProperty("--columns", columns.map((column) => column.wide || (column.number ? "1fr" : "1.4fr")).join(" "));
+  grown.style.setProperty("--columns", columns.map((column) => column.wide || (column.number ? "1fr" : "1.4fr")).join(" "));
   const pool = [];
   let order = [];
   let rows = new Map();
@@ -42,12 +48,19 @@ export function table({ label, columns, empty, height = 18 }) {
     const column = columns[sorted.at];
     const value = column.order || column.value;
     const sign = sorted.down ? -1 : 1;
-    const known = [...rows.entries()].map(([key, row]) => [key, value(row)]);
+    const asked = needle.value.trim().toLowerCase();
+    const wanted = asked ? [...rows.entries()].filter(([, row]) => worded(row).includes(asked)) : [...rows.entries()];
+    text(found, asked ? `${count(wanted.length)} of ${count(rows.size)}` : "");
+    const known = wanted.map(([key, row]) => [key, value(row)]);
     known.sort(([, one], [, other]) => sign * compared(one, other));
     order = known.map(([key]) => key);
     heads.forEach((each, at) => {
       attr(each, "aria-sort", at === sorted.at ? (sorted.down ? "descending" : "ascending") : "none");
     });
+  }
+
+  function worded(row) {
+    return columns.filter((column) => !column.lines).map((column) => column.value(row)).join("\n").toLowerCase();
   }
 
   function compared(one, other) {
@@ -68,6 +81,8 @@ export function table({ label, columns, empty, height = 18 }) {
 
   function draw() {
     attr(grid, "aria-rowcount", order.length + 1);
+    attr(filter, "hidden", rows.size === 0);
+    text(none, rows.size ? "No row has that." : nothing);
     attr(none, "hidden", order.length > 0);
     attr(box, "hidden", order.length === 0);
     room.style.setProperty("--length", order.length);

@@ -2,8 +2,9 @@
 
 import { actionBar, topicActions } from "./actions.js";
 import { ask, name } from "./api.js";
+import { named } from "./copy.js";
 import { attr, h, keyed, text } from "./dom.js";
-import { bytes, count, many, milliseconds, time } from "./numbers.js";
+import { bytes, count, dated, many, milliseconds } from "./numbers.js";
 import { partitionTable } from "./partitions.js";
 import { table } from "./table.js";
 import { trendCharts, trendLines } from "./trends.js";
@@ -34,28 +35,24 @@ export function topicsView({ store }) {
       { key: "state", label: "State", value: stateOf, mark: bad },
       { key: "partitions", label: "Partitions", number: true, value: (row) => count(row.partitions), order: (row) => row.partitions, low: 1 },
       { key: "lag", label: "Behind", number: true, value: (row) => (row.written_on === "target" && row.direction === "FORWARD" ? "–" : count(row.lag)), order: (row) => row.lag },
-      { key: "trend", label: "Last hour", lines, value: (row) => `${row.link}/${row.topic}`, order: (row) => row.lag, low: 1 },
       { key: "lag_ms", label: "by time", number: true, value: (row) => (row.lag ? milliseconds(row.lag_ms) : "–"), order: (row) => row.lag_ms, low: 1 },
+      { key: "trend", label: "Last hour", lines, value: (row) => `${row.link}/${row.topic}`, order: (row) => row.lag, low: 1 },
       { key: "rate", label: "Copied /s", number: true, value: (row) => bytes(row.bytes_per_s), order: (row) => row.bytes_per_s, low: 1 },
       { key: "bypassed", label: "Bypassing /min", number: true, value: (row) => count(row.bypassed), order: (row) => row.bypassed, low: 1 },
       { key: "undo", label: "Undo", wide: "2fr", value: (row) => undoOf(row) || "–", order: (row) => (row.undo === "open" ? row.undo_until_ms : 0), low: 1 },
     ],
   });
-  const filter = h("input", { type: "search", id: "topic-filter", placeholder: "part of a name" });
   const sums = h("p", { class: "soft" });
-  filter.addEventListener("input", () => view.update());
-  const node = h("section", {}, h("h2", {}, "Mirror topics"), h("p", { class: "bar" }, h("label", { for: "topic-filter" }, "Show "), filter), sums, found.node);
+  const node = h("section", {}, h("h2", {}, "Mirror topics"), sums, found.node);
   const view = {
     node,
     close: lines.close,
     update() {
       lines.update();
       const rows = store.rows("topics");
-      const part = filter.value.trim().toLowerCase();
-      const shown = Object.entries(rows).filter(([, row]) => !part || row.topic.toLowerCase().includes(part));
-      const behind = shown.reduce((total, [, row]) => total + (row.lag || 0), 0);
-      text(sums, `${many(shown.length, "topic")}, ${many(behind, "record")} behind`);
-      found.update(new Map(shown));
+      const behind = Object.values(rows).reduce((total, row) => total + (row.lag || 0), 0);
+      text(sums, `${many(Object.keys(rows).length, "topic")}, ${many(behind, "record")} behind`);
+      found.update(rows);
     },
   };
   return view;
@@ -84,7 +81,7 @@ export function topicView(context, link, topic) {
   const whoHead = h("h3", {}, "Who has not moved yet");
   const partitions = partitionTable({ link, topic, label: `Partitions of ${topic}` });
   const trends = trendCharts({ of: "topic", link, name: topic });
-  const node = h("section", {}, h("p", {}, h("a", { href: "#/topics" }, "All topics")), h("div", { class: "card-head" }, h("h2", {}, topic), bar.node),
+  const node = h("section", {}, h("p", {}, h("a", { href: "#/topics" }, "All topics")), h("div", { class: "card-head" }, ...named(topic, "topic"), bar.node),
     line, facts, trends.node, whoHead, who, h("h3", {}, "Partitions"), partitions.node);
   let asked = 0;
   let closed = false;
@@ -121,7 +118,7 @@ export function topicView(context, link, topic) {
       text(line, row.message || (row.error ? row.error : ""));
       attr(line, "hidden", !line.textContent);
       const pairs = [
-        ["State", `${stateOf(row)} since ${time(row.since_ms)}`], ["Written on", `the ${row.written_on}`],
+        ["State", `${stateOf(row)} since ${dated(row.since_ms)}`], ["Written on", `the ${row.written_on}`],
         ["Behind", row.lag === null ? "not known" : `${many(row.lag, "record")}${row.lag ? `, ${milliseconds(row.lag_ms)}` : ""}`],
         ["Offsets", row.translated ? "translated" : "equal on both clusters"],
         ["Source topic", row.source_topic], ["Copied", `${bytes(row.bytes_per_s)} /s`],

@@ -2,15 +2,15 @@
 
 import { ask, mirrorsPath, name } from "./api.js";
 import { line } from "./cli.js";
-import { count, many, minute } from "./numbers.js";
+import { count, dated, many } from "./numbers.js";
 
 const risk = (records) => (records === null ? "how many records are at risk is not known" : `${many(records, "record")} at risk`);
-const until = (ms) => (ms ? `until ${minute(ms)}` : "without an end");
+const until = (ms) => (ms ? `until ${dated(ms)}` : "without an end");
 
 // Of a topic's row; "" where nothing of it was asked for.
 export function undoOf(row) {
   if (row.undo === "open") return `${until(row.undo_until_ms)}; ${risk(row.at_risk)}`;
-  if (row.undo === "over") return `over since ${minute(row.undo_until_ms)}`;
+  if (row.undo === "over") return `over since ${dated(row.undo_until_ms)}`;
   return { ended: "ended by somebody: there is no mirror back", refused: "could not be begun: see mirror describe" }[row.undo] || "";
 }
 

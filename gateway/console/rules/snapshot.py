@@ -200,6 +200,7 @@ def _group(one: GroupNumbers, record: GroupRecord | None) -> Row:
         "since_ms": one.state_since_ms,
         "members": one.members,
         "waiting": one.waiting,
+        "clients": [list(client) for client in one.clients],
         "longest_wait_s": round(one.longest_wait_s),
         "members_after_promote": one.members_after_promote,
         "commits_after_promote": one.commits_after_promote,

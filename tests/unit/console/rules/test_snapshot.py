@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.console.rules.snapshot import ClientsSeen, Scene, partition_rows, snapshot
+from gateway.kafka.groups import MemberView
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.migration_records import MigrationRecord
 from gateway.state.records import GroupRecord, GroupState, MirrorDirection, MirrorError, MirrorState, Undo
@@ -210,3 +211,14 @@ def _file(topics: list[str], groups: list[str]) -> str:
     return json.dumps(
         {"migration": "m", "link": "l", "applications": [{"name": "shop", "topics": topics, "groups": groups}]}
     )
+
+
+async def test_clients_of_a_group_are_told_by_name(plane: Plane) -> None:
+    """On either side, each once; not more than fifty of a group."""
+    await plane.by_hand(GroupRecord(link="l", group="billing"))
+    member = MemberView(member_id="m-1", client_id="biller-1", host="/10.0.0.7")
+    plane.service.group_reports.who_on_source["l", "billing"] = [member, replace(member, member_id="m-2")]
+    assert taken(plane)["groups"]["l/billing"]["clients"] == [["biller-1", "10.0.0.7", "source"]]
+    many = [replace(member, client_id=f"c-{index}") for index in range(200)]
+    plane.service.group_reports.who_on_source["l", "billing"] = many
+    assert len(taken(plane)["groups"]["l/billing"]["clients"]) == 50
