@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from gateway.cli import output, watch
 from gateway.cli.api import USAGE, ask, fail
@@ -20,12 +21,39 @@ from gateway.cli.completion import LINK_VARIABLE
 from gateway.cli.connection import OPTIONS, connected
 
 
+def _without_types_of_flags(params: list[Any]) -> list[Any]:
+    """A flag takes no value, so help shows no type behind it."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+class ShownCommand(TyperCommand):
+    """A command, as help shows it."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """As Typer's."""
+        return _without_types_of_flags(super().get_params(ctx))
+
+
+class ShownGroup(TyperGroup):
+    """Commands under one name, as help shows them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """As Typer's."""
+        return _without_types_of_flags(super().get_params(ctx))
+
+
 class ApiTyper(typer.Typer):
     """Commands; those with a parameter `url` get the options of a connection, and what their names call for."""
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"cls": ShownGroup, **kwargs})
+
     def command(self, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
         """As Typer's."""
-        register = super().command(*args, **kwargs)
+        register = super().command(*args, **{"cls": ShownCommand, **kwargs})
 
         def add(function: Any) -> Any:
             name = kwargs.get("name") or (args[0] if args else function.__name__)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from gateway.cli.commands import ApiTyper
+from gateway.cli.output import col, table
+from gateway.cli.progress import patience
 from gateway.devcluster import (
     KAFKA_VERSIONS,
     ClusterStatus,
@@ -21,9 +22,20 @@ from gateway.devcluster import (
 )
 from gateway.devcluster.jars import clusters_folder
 
-app = typer.Typer(help="Real Kafka clusters on this machine, for trials and tests.", no_args_is_help=True)
-cluster_app = typer.Typer(help="Start, stop and show a cluster.", no_args_is_help=True)
+app = ApiTyper(help="Real Kafka clusters on this machine, for trials and tests.", no_args_is_help=True)
+cluster_app = ApiTyper(help="Start, stop and show a cluster.", no_args_is_help=True)
 app.add_typer(cluster_app, name="cluster")
+
+
+_COLUMNS = (
+    col("Cluster"),
+    col("Node"),
+    col("State"),
+    col("Port"),
+    col("Kafka", 1),
+    col("PID", 2),
+    col("Log", note=True),
+)
 
 
 class Output(StrEnum):
@@ -33,16 +45,22 @@ class Output(StrEnum):
     JSON = "json"
 
 
+_DEFAULT_FOLDER = "clusters in $LOCKGATE_DEV_HOME, in build of a checkout, or in ~/.cache/lockgate"
 Name = Annotated[str, typer.Argument(help="Name of the cluster, which is also the name of its folder.")]
-Folder = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="Folder that holds the clusters' folders.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--dir", metavar="DIR", show_default=_DEFAULT_FOLDER, help="Folder that holds the clusters' folders."),
+]
 
 
 @cluster_app.command("up")
 def up(
     name: Name,
-    kafka: Annotated[str | None, typer.Option(help=f"Kafka version: {', '.join(KAFKA_VERSIONS)}.")] = None,
-    brokers: Annotated[int | None, typer.Option(help="Number of brokers: 1 (default) or 3.")] = None,
-    port: Annotated[int | None, typer.Option(help="First port; free ports when left out.")] = None,
+    kafka: Annotated[
+        str | None, typer.Option(show_default=KAFKA_VERSIONS[0], help=f"Kafka version: {', '.join(KAFKA_VERSIONS)}.")
+    ] = None,
+    brokers: Annotated[int | None, typer.Option(show_default="1", help="Number of brokers: 1 or 3.")] = None,
+    port: Annotated[int | None, typer.Option(show_default="free ports", help="First port.")] = None,
     directory: Folder = None,
     properties: Annotated[
         list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="Broker property; may be repeated.")
@@ -67,7 +85,8 @@ def up(
             )
         else:
             _check_same(cluster, kafka, brokers, port, properties)
-        cluster.up(timeout)
+        with patience(f"cluster {name} is starting"):
+            cluster.up(timeout)
         typer.echo(f"bootstrap.servers={cluster.bootstrap}")
 
 
@@ -81,7 +100,8 @@ def down(
     """Stop a cluster. Its folder stays, so that `up` goes on where it was."""
     with _one_line_errors():
         cluster = DevCluster.open(name, parent=directory, warn=_warn)
-        cluster.down(timeout)
+        with patience(f"cluster {name} is stopping"):
+            cluster.down(timeout)
         if delete:
             cluster.delete()
         typer.echo(f"cluster {name} is down")
@@ -101,7 +121,7 @@ def status(
         values = [each.to_dict() for each in found]
         typer.echo(json.dumps(values[0] if name is not None else values, indent=2))
     else:
-        Console().print(_table(found))
+        table(_COLUMNS, _rows(found), empty="no clusters", label=2)
 
 
 @app.command("jars")
@@ -111,7 +131,9 @@ def jars(
     """Fetch the brokers' jars (with Maven) unless they are there, and make what brokers start faster with."""
     with _one_line_errors():
         for version in versions or KAFKA_VERSIONS:
-            typer.echo(str(ensure_jars(version)))
+            with patience(f"Maven fetches the jars of Kafka {version}"):
+                folder = ensure_jars(version)
+            typer.echo(str(folder))
             ensure_class_archive(version, lambda line: typer.echo(line, err=True))
 
 
@@ -148,16 +170,12 @@ def _names(directory: Path | None) -> list[str]:
     return sorted(path.parent.name for path in parent.glob("*/cluster.json"))
 
 
-def _table(found: list[ClusterStatus]) -> Table:
-    table = Table("cluster", "kafka", "node", "pid", "port", "state")
-    table.add_column("log", overflow="fold")
+def _rows(found: list[ClusterStatus]) -> Iterator[list[str]]:
     for cluster in found:
         for node in cluster.nodes:
             state = "up" if node.up else ("starting" if node.pid is not None else "down")
-            pid = "" if node.pid is None else str(node.pid)
-            port = str(node.client_port)
-            table.add_row(cluster.name, cluster.kafka_version, str(node.node_id), pid, port, state, node.log)
-    return table
+            pid, port = "" if node.pid is None else str(node.pid), str(node.client_port)
+            yield [cluster.name, str(node.node_id), state, port, cluster.kafka_version, pid, node.log]
 
 
 def _warn(message: str) -> None:

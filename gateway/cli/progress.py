@@ -90,9 +90,11 @@ def patience(what: str) -> Iterator[None]:
     done = threading.Event()
     teller = threading.Thread(target=_tell, args=(what, done), name="patience", daemon=True)
     teller.start()
+    before = _SHOWN.set(True)
     try:
         yield
     finally:
+        _SHOWN.reset(before)
         done.set()
         teller.join()
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, chain
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, ProcessCollector, generate_latest
 from prometheus_client import Counter as CounterMetric
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -29,7 +29,7 @@ from prometheus_client.registry import Collector
 
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.records import MirrorError, MirrorState
-from gateway.telemetry.families import Table, counted, family, of_each
+from gateway.telemetry.families import Table, counted, family, of_each, without_created
 from gateway.telemetry.group_metrics import group_metrics
 from gateway.telemetry.link_metrics import link_metrics
 from gateway.telemetry.migration_metrics import migration_metrics
@@ -57,6 +57,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._pushed = CollectorRegistry()
+        self._process = ProcessCollector(registry=None)
         self.control: Callable[[], ControlNumbers] | None = None
         self.proxy: Callable[[], ProxyNumbers] | None = None
         self.fleet: Callable[[], FleetNumbers] | None = None
@@ -113,6 +114,7 @@ class Metrics:
             tasks = len(asyncio.all_tasks())
             told.append(GaugeMetricFamily("lockgate_asyncio_tasks", "Tasks of the event loop.", value=tasks))
         control = None if self.control is None else self.control()
+        told += self._process.collect()
         if control is not None:
             told += _control_metrics(control)
         if self.proxy is not None:
@@ -122,7 +124,7 @@ class Metrics:
         return told, () if control is None else control.mirrors
 
     def _families(self, told: Sequence[Metric], mirrors: Sequence[MirrorNumbers]) -> Iterator[Metric]:
-        return chain(self._pushed.collect(), told, _mirror_metrics(mirrors))
+        return chain(map(without_created, self._pushed.collect()), told, _mirror_metrics(mirrors))
 
     def _written(self, told: Sequence[Metric], mirrors: Sequence[MirrorNumbers]) -> tuple[bytes, str]:
         scrape = CollectorRegistry()

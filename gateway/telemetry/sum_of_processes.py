@@ -19,9 +19,8 @@ _RULES: Final[dict[str, Callable[[Iterable[float]], float]]] = {
     "lockgate_event_loop_longest_stall_seconds": max,
     "lockgate_build": max,
     "lockgate_build_info": max,
-    "lockgate_write_pause_duration_seconds_created": min,
-    "lockgate_write_pause_step_seconds_created": min,
-    "lockgate_mirror_create_duration_seconds_created": min,
+    "process_start_time_seconds": min,
+    "process_max_fds": max,
 }
 """Which number counts where not the sum does."""
 

@@ -46,7 +46,8 @@ def test_a_cluster_lives_through_up_down_and_up(tmp_path: Path, topic: str) -> N
         assert status("blue", tmp_path)["nodes"][0]["pid"] == node["pid"]
 
         stopped = lockgate("down", "blue", "--dir", str(tmp_path))
-        assert (stopped.returncode, stopped.stderr) == (0, "")
+        assert stopped.returncode == 0, stopped.stderr
+        assert all("is stopping" in line for line in stopped.stderr.splitlines()), stopped.stderr
         shown = status("blue", tmp_path)
         assert (shown["up"], shown["nodes"][0]["pid"]) == (False, None)
         assert Path(node["log"]).stat().st_size > 0

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from gateway.cli.api import USAGE, fail
-from gateway.cli.commands import ApiTyper
+from gateway.cli.commands import ApiTyper, ShownGroup
 
 HELP: Final = "Spark jobs: copy a backlog, translate offsets, audit, plan."
 NEEDS: Final = "the jobs need Spark: pip install '.[spark]' in the folder of lockgate's sources, and Java 17"
@@ -30,7 +30,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 """The module of each, and what is said of it where Spark is missing."""
 
 
-class LazyJobs(TyperGroup):
+class LazyJobs(ShownGroup):
     """The commands of `lockgate job`."""
 
     def list_commands(self, ctx: Any) -> list[str]:

@@ -11,6 +11,7 @@ from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
 from gateway.cli.commands import ApiTyper
 from gateway.cli.links.link_update import register, show_delete_plan
 from gateway.cli.output import Format, Output, col, dump, facts, listing, since, table
+from gateway.cli.progress import patience
 from gateway.cli.properties import ConfigFile, Configs, SettingFiles, Settings, configs_given
 
 app = ApiTyper(help="Cluster links: the connection to a source cluster.", no_args_is_help=True)
@@ -41,7 +42,8 @@ def create(
         fail("name the source with --bootstrap HOST:PORT (or --config bootstrap.servers=HOST:PORT)", USAGE)
     body = {"link_name": name, "configs": [{"name": key, "value": value} for key, value in properties.items()]}
     query = "?validate_only=true" if dry_run else ""
-    link = ask(url, lambda api: api.post(f"/v3/links{query}", body))
+    with patience(f"the gateway has no answer yet from the source {properties['bootstrap.servers']}"):
+        link = ask(url, lambda api: api.post(f"/v3/links{query}", body))
     if output is not Output.TABLE:
         dump(link, output)
     elif dry_run:

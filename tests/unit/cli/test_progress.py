@@ -41,6 +41,15 @@ def test_what_is_quick_says_nothing(clock: list[float], capsys: pytest.CaptureFi
     assert capsys.readouterr() == ("", "")
 
 
+def test_the_outer_of_two_waits_tells(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is waited for, and not only that an answer is."""
+    told: list[str] = []
+    monkeypatch.setattr(progress, "_tell", lambda what, done: told.append(what))
+    with patience("no answer from the source"), patience("no answer yet"):
+        pass
+    assert told == ["no answer from the source"]
+
+
 def test_an_answer_that_is_long_in_coming(run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server answers only when it has been said that there is no answer yet."""
     told = threading.Event()

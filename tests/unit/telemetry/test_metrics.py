@@ -43,7 +43,25 @@ def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
 
 
 def test_before_anything_is_wired_only_the_build_is_shown():
-    assert {name for name, _ in samples(Metrics())} == {"lockgate_build_info"}
+    names = {name for name, _ in samples(Metrics()) if not name.startswith("process_")}
+    assert names == {"lockgate_build_info"}
+
+
+def test_the_process_is_told_of_under_prometheus_own_names():
+    shown = samples(Metrics())
+    for name in ("process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds"):
+        assert shown[key(name)] >= 0
+    assert shown[key("process_start_time_seconds")] > 0
+
+
+def test_no_series_says_when_it_began():
+    metrics = Metrics()
+    metrics.pause_ended("l", "stopped", 0.1, {"drain": 0.1})
+    metrics.create_ended("l", "created", 0.1)
+    assert [name for name, _ in samples(metrics) if name.endswith("_created")] == []
+    assert samples(metrics)[key("lockgate_write_pause_step_seconds_total", link="l", step="drain")] == pytest.approx(
+        0.1
+    )
 
 
 async def test_tasks_of_the_event_loop():
