@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from gateway.cli import dev
@@ -14,14 +12,13 @@ LOG = "/a/folder/that/is/long/" + "x" * 120 + "/kafka.log"
 
 
 def cluster(name: str) -> ClusterStatus:
-    ports: dict[str, Any] = {"client_port": 9092, "internal_port": 1, "controller_port": 2, "proxied_port": None}
-    node = NodeStatus(1, 77, up=True, **ports, advertised_port=None, log=LOG)
-        1,
-        77,
+    node = NodeStatus(
+        node_id=1,
+        pid=77,
         up=True,
         client_port=9092,
-        internal_port=1,
-        controller_port=2,
+        internal_port=9093,
+        controller_port=9094,
         proxied_port=None,
         advertised_port=None,
         log=LOG,
@@ -31,7 +28,7 @@ def cluster(name: str) -> ClusterStatus:
 
 @pytest.mark.parametrize("width", ["80", "120", "200"])
 def test_names_states_and_ports_stay_and_logs_are_whole(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", width)
     dev.table(dev._COLUMNS, dev._rows([cluster("blue"), cluster("green")]), label=2)
