@@ -63,7 +63,7 @@ WORKDIR /etc/lockgate
 EXPOSE 9292 9293 9294 9295 8642
 # SIGTERM: what is in flight is finished, then connections close.
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
-    CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen(os.environ['LOCKGATE_URL'] + '/health', timeout=2)"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
+    CMD ["lockgate", "health"]
 ENTRYPOINT ["lockgate"]
 CMD ["serve", "--config", "/etc/lockgate/gateway.yaml"]

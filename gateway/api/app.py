@@ -11,6 +11,7 @@ from gateway.api import confluent, errors, gateways, status
 from gateway.api.built_routes import with_built_routes
 from gateway.api.console import snapshots
 from gateway.api.console.snapshots import Clients
+from gateway.api.examples import SERVERS, with_examples
 from gateway.api.gateways import GatewaysView
 from gateway.api.groups import groups
 from gateway.api.links import link_access, link_configs, link_schemas, link_transactions, link_users, links
@@ -50,6 +51,7 @@ def create_app(
         version=VERSION,
         description=_ABOUT,
         responses=errors.RESPONSES,
+        servers=[dict(one) for one in SERVERS],
         docs_url=None,
         redoc_url=None,
     )
@@ -77,4 +79,4 @@ def create_app(
     app.include_router(snapshots.router(plane, fleet, clients, trends))
     if fleet is not None:
         app.include_router(gateways.router(fleet))
-    return with_built_routes(app)
+    return with_examples(with_built_routes(app))

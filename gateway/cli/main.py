@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import dev, gateway, group, serve, support_bundle
+from gateway.cli import dev, gateway, group, health, serve, support_bundle
 from gateway.cli.commands import ApiTyper
 from gateway.cli.jobs import job
 from gateway.cli.links import access, link, link_acls, link_schemas, quotas, users
@@ -21,6 +21,7 @@ app = ApiTyper(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("serve")(serve.serve)
+app.command("health")(health.health)
 app.command("support-bundle")(support_bundle.support_bundle)
 link.app.add_typer(link_acls.app, name="acls")
 link.app.add_typer(link_schemas.app, name="schemas")

@@ -20,6 +20,7 @@ async function ask(method, path, body) {
 function resolved(schema, components, deep = 0) {
   if (!schema || deep > 8) return null;
   if (schema.$ref) return resolved(components[schema.$ref.split("/").pop()], components, deep + 1);
+  if (schema.examples) return schema.examples[0];
   if (schema.anyOf) return resolved(schema.anyOf.find((one) => one.type !== "null"), components, deep + 1);
   if (schema.default !== undefined) return schema.default;
   if (schema.type === "array") return [resolved(schema.items, components, deep + 1)];
@@ -67,8 +68,8 @@ function operation(method, path, said, components) {
   });
   return make("details", {},
     make("summary", {}, make("span", { className: "method" }, method.toUpperCase()),
-      make("span", { className: "path" }, path), make("span", { className: "role" }, said["x-lockgate-role"])),
-    make("div", {}, make("p", {}, said.summary || ""), form));
+      make("span", { className: "path" }, path), make("span", { className: "what" }, said.summary || ""), make("span", { className: "role" }, said["x-lockgate-role"])),
+    make("div", {}, ...(said.description ? [make("p", {}, said.description)] : []), form));
 }
 
 function show(api) {

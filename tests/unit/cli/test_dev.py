@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.cli import dev
+from gateway.cli import dev, output
 from gateway.devcluster.status import ClusterStatus, NodeStatus
 from tests.unit.cli.conftest import Run
 
@@ -31,7 +31,7 @@ def test_names_states_and_ports_stay_and_logs_are_whole(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", width)
-    dev.table(dev._COLUMNS, dev._rows([cluster("blue"), cluster("green")]), label=2)
+    output.table(dev._COLUMNS, dev._rows([cluster("blue"), cluster("green")]), label=2)
     shown = capsys.readouterr().out
     for name in ("blue", "green"):
         assert [name, "1", "up", "9092"] in [line.split()[:4] for line in shown.splitlines()]

@@ -16,6 +16,7 @@ WITHOUT = {
     "serve": "runs until it is stopped",
     "job": "results are files and a table; see docs/jobs.md",
     "dev": "brokers of this machine; no gateway is asked",
+    "health": "its answer is the exit code",
     "report": "files, and whether a signature is right",
     "migration schema": "it is JSON",
     "version": "one line, and no gateway is asked",
