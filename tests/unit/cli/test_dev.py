@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.cli import dev, output
-from gateway.devcluster.status import ClusterStatus, NodeStatus
+from gateway.devcluster.spec import ClusterStatus, NodeStatus
 from tests.unit.cli.conftest import Run
 
 LOG = "/a/folder/that/is/long/" + "x" * 120 + "/kafka.log"
