@@ -41,6 +41,11 @@ class FromBroker(Session):
         self._responses.forget()
         self._current = None
 
+    def _let_go(self) -> None:
+        """See `Session._let_go`."""
+        super()._let_go()
+        self._responses.end()
+
     def upstream_data(self, data: Buffer) -> None:
         """Bytes arrived from the target broker. They change after the call."""
         if self._answers:

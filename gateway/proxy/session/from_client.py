@@ -173,6 +173,11 @@ class FromClient(Session):
         self._backlog.clear()
         self._requests.forget()
 
+    def _let_go(self) -> None:
+        """See `Session._let_go`."""
+        super()._let_go()
+        self._requests.end()
+
     def release(self, exchange: Exchange) -> None:
         """See `Session.release`."""
         if exchange.held:

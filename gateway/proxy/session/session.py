@@ -30,6 +30,7 @@ from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.rules.pipeline_guard import PipelineGuard
 from gateway.proxy.rules.unproven_requests import UnprovenRequests
 from gateway.proxy.rules.waiters import WaiterCounts
+from gateway.proxy.session.ended import NO_CONNECTION, NO_LOGIN
 from gateway.proxy.session.exchange import Exchange, Transform, WatchesAnswers
 from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.login import Login
@@ -487,6 +488,11 @@ class Session(ABC):
         self._expected.clear()
         self._sequencer.forget()
         self.context.session_closed(self, reason)
+        self.context.loop.call_soon(self._let_go)
+
+    def _let_go(self) -> None:
+        """Of all that knows this session: see `ended.py`."""
+        self._client, self._upstream, self.login = NO_CONNECTION, None, NO_LOGIN
 
     def lease_over(self) -> None:
         """Close if the target may not have all that was written under the lease: the rest never comes to it."""

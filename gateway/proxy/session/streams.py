@@ -77,6 +77,10 @@ class RequestStream:
         self._chunks.clear()
         self._need = self.held = self.through = 0
 
+    def end(self) -> None:
+        """Nothing is fed any more: let go of the sink."""
+        del self._sink
+
     def feed(self, data: Buffer) -> memoryview | None:
         """Take bytes as they came. Raises StreamError on a size that no broker would accept."""
         if self.through >= len(data) > 0:
@@ -193,6 +197,10 @@ class ResponseStream:
         """Nobody will look at what has arrived."""
         self._chunks.clear()
         self._need = self._have = self.through = 0
+
+    def end(self) -> None:
+        """Nothing is fed any more: let go of the sink."""
+        del self._sink
 
     def feed(self, data: Buffer) -> memoryview | None:
         """Take bytes as they came. Raises StreamError on a negative size."""

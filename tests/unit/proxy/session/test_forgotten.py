@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import socket
 import tracemalloc
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
+from gateway.proxy.session.proxy_session import ProxySession
+from gateway.proxy.session.sides import ClientSide, UpstreamSide
 from protocol.apis import ApiKey
 from protocol.header import frame_request
 from tests.support.control.gates import gate
 from tests.support.proxy.conversation import Conversation
+from tests.support.waiting import wait_until_async
 from tests.unit.proxy.session.test_loop_share import heartbeat, slow
 
 LARGE = 900_000
@@ -71,3 +77,32 @@ async def test_a_closed_connection_holds_nothing(story: object) -> None:
     for _ in range(TIMES):
         story(Conversation())
     assert tracemalloc.get_traced_memory()[0] - before < 2 * LARGE
+
+
+async def connected(asks_login: bool) -> weakref.ref[ProxySession]:
+    """A session by sockets, which has asked something, and whose client then leaves."""
+    talk = Conversation(asks_login=asks_login)
+    ours, client = socket.socketpair()
+    ours.setblocking(False)
+    side = ClientSide(talk.context, 1, None, "10.0.0.7")
+    talk.context.wires.loop = asyncio.get_running_loop()
+    side.accepted(ours)
+    session = side._session
+    upstream, broker = socket.socketpair()
+    upstream.setblocking(False)
+    UpstreamSide(session).connected(upstream)
+    client.sendall(frame_request(int(ApiKey.METADATA), 9, 1, "me", bytes(3)))
+    await wait_until_async(
+        lambda: session.context.stats.produced() == 0 and len(session._sequencer) == (not asks_login)
+    )
+    client.close()
+    await wait_until_async(lambda: session.closed)
+    broker.close()
+    return weakref.ref(session)
+
+
+@pytest.mark.parametrize("asks_login", [False, True])
+async def test_a_closed_connection_is_no_garbage(asks_login: bool) -> None:
+    """A flood of connections would have a collection take more than a turn may."""
+    session = await connected(asks_login)
+    await wait_until_async(lambda: session() is None, 5.0)
