@@ -133,6 +133,7 @@ class ControlNumbersReader:
             if mirror.cutover.undo is Undo.OPEN and mirror.is_reverse
             else None,
             at_risk=records_at_risk(mirror, partitions),
+            undo_refused=mirror.cutover.undo is Undo.REFUSED,
             last_pause=self._pauses.last(link, topic),
         )
 

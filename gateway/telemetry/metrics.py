@@ -229,6 +229,11 @@ _MIRROR: Table[MirrorNumbers] = (
         lambda m: None if m.undo_until_ms is None else m.undo_until_ms / 1000,
     ),
     (
+        "lockgate_mirror_undo_refused",
+        "1 for a promoted topic without an undo: its mirror back could not be begun; `mirror describe` says why.",
+        lambda m: m.undo_refused,
+    ),
+    (
         "lockgate_mirror_records_at_risk",
         "Records that the source of a mirror back does not have yet: an undo waits for them.",
         lambda m: m.at_risk,

@@ -31,7 +31,19 @@ def migration_metrics(numbers: Sequence[MigrationNumbers]) -> Iterator[Metric]:
         "has client_errors_percent.",
         labels=["link", "migration"],
     )
+    problems = GaugeMetricFamily(
+        "lockgate_migration_problems",
+        "What keeps the migration from its end until somebody mends it; `migration status` says what.",
+        labels=["link", "migration"],
+    )
+    refused = GaugeMetricFamily(
+        "lockgate_migration_refused_steps",
+        "Steps of the migration that were refused and are tried again; `migration status` says which.",
+        labels=["link", "migration"],
+    )
     for one in numbers:
+        problems.add_metric([one.link, one.migration], float(len(one.problems)))
+        refused.add_metric([one.link, one.migration], float(len(one.refused)))
         states.add_metric([one.link, one.migration, one.state], 1.0)
         for application, score in one.readiness.items():
             ready.add_metric([one.link, one.migration, application], float(score))
@@ -39,4 +51,4 @@ def migration_metrics(numbers: Sequence[MigrationNumbers]) -> Iterator[Metric]:
             errors.add_metric([one.link, one.migration], one.client_errors_percent / 100)
         if one.answers_looked_at is not None:
             looked_at.add_metric([one.link, one.migration], float(one.answers_looked_at))
-    yield from (states, ready, errors, looked_at)
+    yield from (states, ready, errors, looked_at, problems, refused)

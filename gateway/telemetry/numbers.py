@@ -89,7 +89,8 @@ class MirrorNumbers:
     changed on the copy, and `transition_errors`: both as many as are kept. `warnings`: ways in which its
     copy differs from its origin. `undo_until_ms`: until when its promote can
     be taken back, wall clock; None: it cannot. `at_risk`: records that the source does not have yet; None: not known.
-    `last_pause`: of its writes, while the present leader leads; None: none.
+    `undo_refused`: its mirror back could not be begun. `last_pause`: of its writes, while the present leader leads;
+    None: none.
     """
 
     link: str
@@ -113,6 +114,7 @@ class MirrorNumbers:
     transition_errors: int = 0
     undo_until_ms: int | None = None
     at_risk: int | None = None
+    undo_refused: bool = False
     last_pause: LastPause | None = None
 
 

@@ -102,7 +102,7 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
         "undo": "see below",
     },
     UndoData: {
-        "state": "`mirror_undo_until_timestamp_seconds` has a sample while it is open",
+        "state": "`mirror_undo_until_timestamp_seconds` has a sample while it is open; `mirror_undo_refused`",
         "until_time_ms": "`mirror_undo_until_timestamp_seconds`",
         "records_at_risk": "`mirror_records_at_risk`",
         "late_records": "`mirror_records_after_cutover`",

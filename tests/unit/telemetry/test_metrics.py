@@ -97,13 +97,40 @@ def test_errors_of_clients_are_a_ratio_where_enough_answers_were_looked_at():
     found = {
         (name, dict(labels)["migration"]): value
         for (name, labels), value in samples(metrics).items()
-        if name.startswith("lockgate_migration_") and not name.endswith("_state")
+        if name in ("lockgate_migration_client_errors_ratio", "lockgate_migration_answers_looked_at")
     }
     assert found == {
         ("lockgate_migration_client_errors_ratio", "m"): 0.025,
         ("lockgate_migration_answers_looked_at", "m"): 80.0,
         ("lockgate_migration_answers_looked_at", "few"): 3.0,
     }
+
+
+def test_what_keeps_a_migration_is_counted():
+    metrics = Metrics()
+    stuck = MigrationNumbers(
+        migration="m",
+        link="l",
+        state="RUNNING",
+        problems=("no group",),
+        refused={"promote a": "lag", "promote b": "lag"},
+    )
+    metrics.control = lambda: ControlNumbers(links={}, mirrors=[], groups=[], migrations=[stuck])
+    found = {name: value for (name, _), value in samples(metrics).items()}
+    assert (found["lockgate_migration_problems"], found["lockgate_migration_refused_steps"]) == (1.0, 2.0)
+
+
+def test_an_undo_that_was_refused_is_told():
+    metrics = Metrics()
+    topics = [
+        MirrorNumbers("l", "t", MirrorState.STOPPED, [], undo_refused=True),
+        MirrorNumbers("l", "u", MirrorState.STOPPED, []),
+    ]
+    metrics.control = lambda: ControlNumbers(links={}, mirrors=topics, groups=[])
+    told = {
+        dict(labels)["topic"]: v for (n, labels), v in samples(metrics).items() if n == "lockgate_mirror_undo_refused"
+    }
+    assert told == {"t": 1.0, "u": 0.0}
 
 
 def test_control():
