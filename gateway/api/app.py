@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
-
-from fastapi import FastAPI
 
 from gateway.api import confluent, errors, gateways, status
 from gateway.api.built_routes import with_built_routes
@@ -18,6 +16,7 @@ from gateway.api.links import link_access, link_configs, link_schemas, link_tran
 from gateway.api.migrations import migrations
 from gateway.api.mirrors import candidates, catch_up, failbacks, mirror_changes, mirrors
 from gateway.api.plane import Plane
+from gateway.api.routes import RestApp, Routes
 from gateway.api.status import MetricsText
 from gateway.console.rules.trends import Trends
 from gateway.version import VERSION
@@ -36,7 +35,7 @@ def create_app(
     fleet: Callable[[], GatewaysView] | None = None,
     clients: Clients | None = None,
     trends: Callable[[], Trends] = Trends,
-) -> FastAPI:
+) -> RestApp:
     """The application over a started service, whichever it is at the time of a request.
 
     Args:
@@ -46,7 +45,7 @@ def create_app(
         clients: of all gateways, for /v3/console.
         trends: that this gateway has kept, for /v3/console/trends.
     """
-    app = FastAPI(
+    app = RestApp(
         title="lockgate",
         version=VERSION,
         description=_ABOUT,
@@ -56,27 +55,32 @@ def create_app(
         redoc_url=None,
     )
     errors.install(app)
-    app.include_router(links.router(plane))
-    app.include_router(link_configs.router(plane))
-    app.include_router(link_configs.running_router(plane))
-    app.include_router(mirrors.batch_router(plane))
-    app.include_router(failbacks.batch_router(plane))
-    app.include_router(mirrors.router(plane))
-    app.include_router(failbacks.router(plane))
-    app.include_router(mirror_changes.router(plane))
-    app.include_router(catch_up.router(plane))
-    app.include_router(candidates.router(plane))
-    app.include_router(link_access.router(plane))
-    app.include_router(link_users.router(plane))
-    app.include_router(link_transactions.router(plane))
-    app.include_router(link_schemas.router(plane))
-    app.include_router(groups.router(plane))
-    app.include_router(migrations.reading_router(plane))
-    app.include_router(migrations.router(plane))
-    for confluents in confluent.routers(plane):
-        app.include_router(confluents)
-    app.include_router(status.router(lambda: plane().status(), metrics, listeners))
-    app.include_router(snapshots.router(plane, fleet, clients, trends))
-    if fleet is not None:
-        app.include_router(gateways.router(fleet))
+    for routes in _in_order(plane, fleet):
+        app.include(routes)
+    app.include(status.router(lambda: plane().status(), metrics, listeners))
+    app.include(snapshots.router(plane, fleet, clients, trends))
     return with_examples(with_built_routes(app))
+
+
+def _in_order(plane: Plane, fleet: Callable[[], GatewaysView] | None) -> Iterator[Routes]:
+    """As paths are looked up: of two routes that fit, the first one counts."""
+    yield links.router(plane)
+    yield link_configs.router(plane)
+    yield link_configs.running_router(plane)
+    yield mirrors.batch_router(plane)
+    yield failbacks.batch_router(plane)
+    yield mirrors.router(plane)
+    yield failbacks.router(plane)
+    yield mirror_changes.router(plane)
+    yield catch_up.router(plane)
+    yield candidates.router(plane)
+    yield link_access.router(plane)
+    yield link_users.router(plane)
+    yield link_transactions.router(plane)
+    yield link_schemas.router(plane)
+    yield groups.router(plane)
+    yield migrations.reading_router(plane)
+    yield migrations.router(plane)
+    yield from confluent.routers(plane)
+    if fleet is not None:
+        yield gateways.router(fleet)

@@ -6,9 +6,11 @@ loop that serves everybody. So each is asked once, for a path that nobody has, w
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi import FastAPI
+
+_App = TypeVar("_App", bound=FastAPI)
 
 _NOWHERE: Final[dict[str, Any]] = {
     "type": "http",
@@ -20,7 +22,7 @@ _NOWHERE: Final[dict[str, Any]] = {
 }
 
 
-def with_built_routes(app: FastAPI) -> FastAPI:
+def with_built_routes(app: _App) -> _App:
     """The application, ready for its first request."""
     for route in app.routes:
         route.matches(dict(_NOWHERE))

@@ -6,9 +6,11 @@ By the name of the model. `tests/unit/api/test_examples.py` reads each by its mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi import FastAPI
+
+_App = TypeVar("_App", bound=FastAPI)
 
 SERVERS: Final = (
     {"url": "/", "description": "the gateway that tells this; any of the fleet answers"},
@@ -53,7 +55,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 
-def with_examples(app: FastAPI) -> FastAPI:
+def with_examples(app: _App) -> _App:
     """The application, whose description has them."""
     described = app.openapi
 

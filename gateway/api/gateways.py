@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
+from gateway.api.access.roles import Role
 from gateway.api.models import ValidateOnly
+from gateway.api.routes import Routes
 from gateway.errors import Conflict
 from gateway.fleet.rules.membership import gateway_of
 from gateway.fleet.views import GatewayView
@@ -91,9 +93,9 @@ class ForgetPlanData(BaseModel):
         return cls(name=name, refused=refused, processes=processes, lease_left_s=left)
 
 
-def router(fleet: Callable[[], GatewaysView]) -> APIRouter:
+def router(fleet: Callable[[], GatewaysView]) -> Routes:
     """The routes of gateways. A name may hold any character."""
-    routes = APIRouter(prefix="/v3/gateways", tags=["gateways"])
+    routes = Routes(prefix="/v3/gateways", tags=["gateways"])
 
     @routes.get("", summary="List the gateways of the fleet")
     async def list_gateways() -> GatewayList:
@@ -105,6 +107,7 @@ def router(fleet: Callable[[], GatewaysView]) -> APIRouter:
 
     @routes.delete(
         "/{name:path}",
+        Role.ADMIN,
         status_code=204,
         summary="Wait no more for a lost gateway: it has stopped",
         responses={200: {"model": ForgetPlanData, "description": "With validate_only: what it would mean"}},

@@ -24,7 +24,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from gateway.api.access.audit import AuditTrail, named_by
-from gateway.api.access.roles import CALLER, NOBODY, Caller, find, refusal
+from gateway.api.access.roles import CALLER, NOBODY, Caller, RouteTable
 from gateway.fleet.peers.channel import Peers
 from gateway.kafka.connection.errors import NetError
 
@@ -88,13 +88,21 @@ class LeaderForwarding:
         own: answers what is about this gateway.
         leader: the name of the gateway that leads, '' when none is known.
         audit: told of every change that is carried out here.
+        table: who may ask what, of this gateway and of one that leads.
         name: of this gateway.
     """
 
     def __init__(
-        self, own: App, peers: Peers, leader: Callable[[], str], audit: AuditTrail, name: Callable[[], str] = str
+        self,
+        own: App,
+        peers: Peers,
+        leader: Callable[[], str],
+        audit: AuditTrail,
+        table: RouteTable,
+        name: Callable[[], str] = str,
     ) -> None:
         self.audit = audit
+        self.table = table
         self._own = own
         self._peers = peers
         self._leader = leader
@@ -175,7 +183,7 @@ class LeaderForwarding:
         url = _url(question)
         if url is None:
             return httpx.Response(400, json=_body(400, "the path is none, or leads elsewhere than it says"))
-        row = find(question.method, url.path)
+        row = self.table.find(question.method, url.path)
         if not self.audit.wants(question.method) or (row is not None and row.route.reads):
             return await self._call_app(question, url)
         asked = named_by(row, question.query)
@@ -191,7 +199,7 @@ class LeaderForwarding:
             self.audit.carried_out(question.caller, question.through, asked, request, before, status, reason)
 
     async def _call_app(self, question: Question, url: httpx.URL) -> httpx.Response:
-        app = _authorised(self._led, question.caller)  # type: ignore[arg-type]
+        app = _authorised(self._led, question.caller, self.table)  # type: ignore[arg-type]
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         headers = {"content-type": "application/json"} if question.body else {}
         asked = httpx.Request(question.method, url, content=question.body, headers=headers)
@@ -210,11 +218,11 @@ def base_of(scope: Scope) -> str:
     return f"{'https' if scope.get('scheme') == 'https' else 'http'}://{host.decode('ascii')}"
 
 
-def _authorised(app: App, caller: Caller) -> App:
+def _authorised(app: App, caller: Caller, table: RouteTable) -> App:
     """The application, for this caller, whom it is told: the role is looked up by the path that it goes by itself."""
 
     async def call(scope: Scope, receive: Callable[[], Awaitable[Any]], send: Any) -> None:
-        no = refusal(caller, scope["method"], scope["path"])
+        no = table.refusal(caller, scope["method"], scope["path"])
         await (app if no is None else _refusal(*no))({**scope, CALLER: caller}, receive, send)
 
     return call

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fastapi import FastAPI
-
 from gateway.api import docs, errors, status
 from gateway.api.built_routes import with_built_routes
 from gateway.api.console import page
+from gateway.api.routes import RestApp
 from gateway.api.status import Checks, MetricsText, no_checks
 from gateway.console.feed import Feed
 from gateway.control_plane import StatusView
@@ -24,18 +23,18 @@ def create_own_app(
     checks: Checks = no_checks,
     document: Callable[[], Mapping[str, Any]] = dict,
     feed: Feed | None = None,
-) -> FastAPI:
+) -> RestApp:
     """The application.
 
     Args:
         checks: for /health and /ready.
-        document: OpenAPI's, of all that the fleet answers.
+        document: OpenAPI's with roles, of all that the fleet answers.
         feed: of the console; None: there is no console.
     """
-    app = FastAPI(title="lockgate", version=VERSION, docs_url=None, redoc_url=None, openapi_url=None)
+    app = RestApp(title="lockgate", version=VERSION, docs_url=None, redoc_url=None, openapi_url=None)
     errors.install(app)
-    app.include_router(status.router(view, metrics, listeners, checks))
-    app.include_router(docs.router(document))
+    app.include(status.router(view, metrics, listeners, checks))
+    app.include(docs.router(document))
     if feed is not None:
-        app.include_router(page.router(feed, view))
+        app.include(page.router(feed, view))
     return with_built_routes(app)

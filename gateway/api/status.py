@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from gateway.api.access.roles import CALLER, NOBODY, Caller, Role
 from gateway.api.models import HealthData, StatusData
+from gateway.api.routes import Routes
 from gateway.control_plane import StatusView
 from gateway.version import VERSION
 
@@ -47,9 +48,9 @@ def router(
     metrics: MetricsText,
     listeners: Callable[[], Mapping[str, str]],
     checks: Checks = no_checks,
-) -> APIRouter:
+) -> Routes:
     """The routes about the gateway itself."""
-    routes = APIRouter(tags=["gateway"])
+    routes = Routes(tags=["gateway"])
 
     @routes.get("/v3/status", summary="The gateway at a glance")
     async def status() -> StatusData:
@@ -67,11 +68,11 @@ def router(
             fleet_trouble=view.fleet_trouble,
         )
 
-    @routes.get("/health", summary="Does this process work", responses=_FAILS)
+    @routes.get("/health", Role.ANYONE, summary="Does this process work", responses=_FAILS)
     async def health(request: Request) -> JSONResponse:
         return _checked({name: why for name, why in (await checks()).items() if name in LIVE}, request)
 
-    @routes.get("/ready", summary="Does this gateway serve, with all that it needs", responses=_FAILS)
+    @routes.get("/ready", Role.ANYONE, summary="Does this gateway serve, with all that it needs", responses=_FAILS)
     async def ready(request: Request) -> JSONResponse:
         return _checked(await checks(), request)
 

@@ -64,7 +64,8 @@ class ApiServer:
             max_body_bytes=settings.max_body_bytes,
             public_metrics=settings.public_metrics,
         )
-        guard = Guard(self._forwarding, ApiCredentials(settings).now, policy, self._forwarding.audit)
+        forwarding = self._forwarding
+        guard = Guard(forwarding, ApiCredentials(settings).now, policy, forwarding.audit, forwarding.table)
         tls = None if settings.tls is None else renewed_context(settings.tls, "api.tls").get
         listening = listening_socket(settings)
         self._server = BoundedServer(guard, settings, tls)

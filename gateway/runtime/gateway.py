@@ -16,6 +16,7 @@ from typing import Any
 import structlog
 
 from gateway.api.access.audit import AuditTrail
+from gateway.api.access.roles import RouteTable
 from gateway.api.app import create_app
 from gateway.api.leader_forwarding import LeaderForwarding
 from gateway.api.own import create_own_app
@@ -258,7 +259,10 @@ class Gateway:
             lambda: self._trends.trends,
         )
         audit = AuditTrail(lambda: self._name, self._store, self._host.wall_ms)
-        self._forwarding = LeaderForwarding(own, peering.peers, lambda: peering.fleet.leader, audit, lambda: self._name)
+        table = RouteTable((*own.rows, *self._app.rows))
+        self._forwarding = LeaderForwarding(
+            own, peering.peers, lambda: peering.fleet.leader, audit, table, lambda: self._name
+        )
         self._trends = TrendKeeper(peering.peers, lambda: self._forwarding)
         self._metrics.proxy = self._data.numbers
         self._metrics.fleet = self._fleet_numbers
@@ -345,8 +349,8 @@ class Gateway:
         )
 
     def _document(self) -> Mapping[str, Any]:
-        """OpenAPI's, of the whole fleet's application."""
-        document: Mapping[str, Any] = self._app.openapi()
+        """OpenAPI's with roles, of the whole fleet's application."""
+        document: Mapping[str, Any] = self._app.described()
         return document
 
     def _checks(self) -> Mapping[str, str]:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from gateway.api.access.roles import ROUTES
 from protocol.apis import ApiKey
 from tests.fuzz.corpus import NO_CLASS, OFFERED, SCRIPTS, Request, Writer, login
 from tests.fuzz.login_broker import MECHANISMS
@@ -21,6 +20,7 @@ from tests.fuzz.mutate import STRANGE, mutated, reordered
 from tests.fuzz.stage import STAGES, TOKENS
 from tests.fuzz.steps import Conversation, Do, Step
 from tests.fuzz.values import Filler
+from tests.support.control.shared_app import every_route
 
 GREETS: Final = "hello of the fleet"
 """The note of a peer's greeting in which the runner puts a true proof."""
@@ -191,7 +191,7 @@ class _Maker:
 
     def _rest(self) -> Step:
         rng = self.rng
-        route = rng.choice([row for row in ROUTES if not row.path.startswith(("/docs", "/console"))])
+        route = rng.choice([row for row in every_route().rows if not row.path.startswith(("/docs", "/console"))])
         path = route.path
         for name in ("link", "topic", "partition", "job", "group:path", "name:path"):
             said = "west" if name == "link" and rng.random() < 0.8 else rng.choice(_NAMES)

@@ -128,6 +128,7 @@ class Stage:
             lambda: credentials,
             GuardPolicy(hosts=frozenset({"gateway"}), max_body_bytes=65_536),
             self.node.gateway._forwarding.audit,
+            self.node.gateway._forwarding.table,
         )
 
 

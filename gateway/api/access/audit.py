@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from gateway.api.access.roles import Asked, Caller
+from gateway.api.access.roles import Caller, MatchedRoute
 from gateway.kafka.connection.properties import PROPERTIES
 from gateway.operations.secrets.rules.references import REDACTED, shown
 from gateway.state.link_config import OPTION_NAMES
@@ -58,7 +58,7 @@ class AuditTrail:
         """Whether a request of this method leaves a line."""
         return method not in _READS and _log.isEnabledFor(logging.INFO)
 
-    def state_of(self, asked: Asked | None, body: Any) -> dict[str, Any]:
+    def state_of(self, asked: MatchedRoute | None, body: Any) -> dict[str, Any]:
         """What the objects that a request names are now; without those that do not exist."""
         if asked is None or self._views is None:
             return {}
@@ -68,7 +68,7 @@ class AuditTrail:
         self,
         caller: Caller,
         through: str,
-        asked: Asked | None,
+        asked: MatchedRoute | None,
         request: Mapping[str, Any],
         before: Mapping[str, Any],
         status: int,
@@ -139,7 +139,7 @@ class AuditTrail:
         return False
 
 
-def named_by(asked: Asked | None, query: str) -> Asked | None:
+def named_by(asked: MatchedRoute | None, query: str) -> MatchedRoute | None:
     """Confluent's create names its link behind the question mark."""
     name = dict(parse_qsl(query)).get("link_name", "")
     return asked if asked is None or not name else asked._replace(names={"link": name, **asked.names})

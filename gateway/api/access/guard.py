@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 
 from gateway.api.access.audit import AuditTrail
 from gateway.api.access.credentials import BadCredentials, Credentials, Peer
-from gateway.api.access.roles import CALLER, NOBODY, Caller, Role, refusal
+from gateway.api.access.roles import CALLER, NOBODY, Caller, Role, RouteTable
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -78,9 +78,15 @@ class Guard:
     """An ASGI application before another one. `credentials`: of now, asked at each request."""
 
     def __init__(
-        self, app: App, credentials: Callable[[], Credentials], policy: GuardPolicy, audit: AuditTrail
+        self,
+        app: App,
+        credentials: Callable[[], Credentials],
+        policy: GuardPolicy,
+        audit: AuditTrail,
+        table: RouteTable,
     ) -> None:
         self._app = app
+        self._table = table
         self._credentials = credentials
         self._policy = policy
         self._audit = audit
@@ -126,7 +132,7 @@ class Guard:
         method, path = scope["method"], scope["path"]
         if self._policy.public_metrics and (method, path) == ("GET", "/metrics"):
             return
-        no = refusal(caller, method, path)
+        no = self._table.refusal(caller, method, path)
         if no is not None:
             raise _Refused(*no, caller)
 

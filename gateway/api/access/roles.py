@@ -1,7 +1,8 @@
-"""Who may do what: every route and the least role that it takes, in one table.
+"""Who may do what: every route and the least role that it takes.
 
-A route that is not in `ROUTES` does not exist for anybody: `required` knows no role for it, and the front of the server
-answers 404. So a new route is reachable only once somebody has said who may use it.
+A route says its role where it is declared (`api/routes.py`), and the table is read from there. One that is not in the
+table does not exist for anybody: the front of the server answers 404. So a new route is reachable only once somebody
+has said who may use it.
 
 * **viewer** reads: states, lags, metrics. Secrets are shown to nobody.
 * **operator** carries a migration out: mirrors, groups, promotes, failbacks, failovers, jobs. What it does keeps the
@@ -14,8 +15,7 @@ A role may do what the ones before it may.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
@@ -93,134 +93,7 @@ class Route(NamedTuple):
     reads: bool = False
 
 
-_LINK: Final = "/v3/links/{link}"
-_MIRROR: Final = _LINK + "/mirrors/{topic}"
-_GROUP: Final = _LINK + "/groups/{group:path}"
-_MIGRATION: Final = "/v3/migrations/{migration}"
-
-_CONFLUENT: Final = "/kafka/v3/clusters/{cluster_id}/links"
-_CONFLUENT_LINK: Final = _CONFLUENT + "/{link}"
-_CONFLUENT_MIRRORS: Final = _CONFLUENT_LINK + "/mirrors"
-
-# In the order of the application: of rows that fit, the first one counts there, too.
-ROUTES: Final = (
-    Route("GET", "/health", Role.ANYONE),
-    Route("GET", "/ready", Role.ANYONE),
-    Route("GET", "/metrics", Role.VIEWER),
-    Route("GET", "/docs", Role.ANYONE),  # the page without what it shows
-    Route("GET", "/docs/{file}", Role.ANYONE),
-    Route("GET", "/console", Role.ANYONE),  # likewise
-    Route("GET", "/console/caller", Role.ANYONE),  # its own role
-    Route("GET", "/console/feed", Role.VIEWER),
-    Route("GET", "/console/{file}", Role.ANYONE),
-    Route("GET", "/openapi.json", Role.VIEWER),
-    Route("GET", "/v3/status", Role.VIEWER),
-    Route("GET", "/v3/links", Role.VIEWER),
-    Route("POST", "/v3/links", Role.ADMIN),
-    Route("GET", _LINK, Role.VIEWER),
-    Route("DELETE", _LINK, Role.ADMIN),
-    Route("GET", _LINK + "/configs", Role.VIEWER),
-    Route("PUT", _LINK + "/configs:alter", Role.ADMIN),
-    Route("GET", _LINK + "/configs/{config:path}", Role.VIEWER, config="config"),
-    Route("PUT", _LINK + "/configs/{config:path}", Role.ADMIN, config="config"),
-    Route("DELETE", _LINK + "/configs/{config:path}", Role.ADMIN, config="config"),
-    Route("GET", _LINK + "/tasks", Role.VIEWER),
-    Route("POST", _LINK + ":pause", Role.OPERATOR),
-    Route("POST", _LINK + ":resume", Role.OPERATOR),
-    Route("POST", _LINK + "/mirrors:pause", Role.OPERATOR),
-    Route("POST", _LINK + "/mirrors:resume", Role.OPERATOR),
-    Route("POST", _LINK + "/mirrors:promote", Role.OPERATOR),
-    Route("POST", _LINK + "/mirrors:rehearse-promote", Role.OPERATOR),
-    Route("POST", _LINK + "/mirrors:cancel-promote", Role.OPERATOR),
-    Route("POST", _LINK + "/mirrors:reverse-and-start-mirror", Role.OPERATOR),
-    Route("POST", _LINK + "/mirrors:reverse-and-pause-mirror", Role.OPERATOR),
-    Route("POST", _LINK + "/mirrors:undo", Role.OPERATOR),
-    Route("POST", _LINK + "/mirrors:failover", Role.OPERATOR),
-    Route("POST", _LINK + "/mirrors:truncate-and-restore", Role.ADMIN),
-    Route("GET", _LINK + "/mirrors", Role.VIEWER),
-    Route("POST", _LINK + "/mirrors", Role.OPERATOR),
-    Route("GET", _MIRROR, Role.VIEWER),
-    Route("GET", _MIRROR + "/partitions/{partition}:translate", Role.VIEWER),
-    Route("POST", _MIRROR + ":pause", Role.OPERATOR),
-    Route("POST", _MIRROR + ":resume", Role.OPERATOR),
-    Route("POST", _MIRROR + ":promote", Role.OPERATOR),
-    Route("POST", _MIRROR + ":reverse-and-start-mirror", Role.OPERATOR),
-    Route("POST", _MIRROR + ":reverse-and-pause-mirror", Role.OPERATOR),
-    Route("POST", _MIRROR + ":failover", Role.OPERATOR),
-    Route("POST", _MIRROR + ":truncate-and-restore", Role.ADMIN),
-    Route("DELETE", _MIRROR, Role.ADMIN),
-    Route("POST", _MIRROR + ":repair", Role.OPERATOR),
-    Route("POST", _MIRROR + ":recreate", Role.ADMIN),
-    Route("GET", _MIRROR + "/state-transition-errors", Role.VIEWER),
-    Route("GET", _LINK + "/catch-up", Role.VIEWER),
-    Route("GET", _LINK + "/job-plan", Role.VIEWER),
-    Route("PUT", _LINK + "/catch-up/{job}", Role.OPERATOR),
-    Route("GET", _LINK + "/candidates", Role.VIEWER),
-    Route("GET", _LINK + "/transactions", Role.VIEWER),
-    Route("GET", _LINK + "/acl-plan", Role.VIEWER),
-    Route("GET", _LINK + "/access", Role.VIEWER),
-    Route("GET", _LINK + "/user-plan", Role.VIEWER),
-    Route("POST", _LINK + "/users:apply", Role.ADMIN),
-    Route("GET", _LINK + "/quota-plan", Role.VIEWER),
-    Route("POST", _LINK + "/quotas:apply", Role.ADMIN),
-    Route("GET", _LINK + "/schema-plan", Role.VIEWER),
-    Route("GET", _LINK + "/schema-check", Role.VIEWER),
-    Route("GET", _LINK + "/schemas", Role.VIEWER),
-    Route("POST", _LINK + "/schemas:sync", Role.OPERATOR),
-    Route("POST", _LINK + "/schemas:promote", Role.OPERATOR),
-    Route("GET", _LINK + "/groups", Role.VIEWER),
-    Route("POST", _LINK + "/groups", Role.OPERATOR),
-    Route("POST", _GROUP + ":promote", Role.OPERATOR),
-    Route("POST", _GROUP + ":demote", Role.OPERATOR),
-    Route("POST", _GROUP + ":remove-members", Role.OPERATOR),
-    Route("GET", _GROUP, Role.VIEWER),
-    Route("GET", _LINK + "/migration-discovery", Role.VIEWER),
-    Route("GET", _LINK + "/readiness", Role.VIEWER),
-    Route("GET", "/v3/migrations", Role.VIEWER),
-    Route("POST", "/v3/migrations:check", Role.VIEWER, reads=True),
-    Route("GET", _MIGRATION + "/readiness", Role.VIEWER),
-    Route("GET", _MIGRATION + "/report", Role.VIEWER),
-    Route("GET", _MIGRATION, Role.VIEWER),
-    Route("PUT", _MIGRATION, Role.OPERATOR),
-    Route("POST", _MIGRATION + ":pause", Role.OPERATOR),
-    Route("POST", _MIGRATION + ":resume", Role.OPERATOR),
-    Route("POST", _MIGRATION + ":abort", Role.OPERATOR),
-    Route("POST", _MIGRATION + ":rehearse", Role.OPERATOR),
-    Route("POST", _MIGRATION + ":undo", Role.OPERATOR),
-    Route("DELETE", _MIGRATION, Role.OPERATOR),
-    Route("GET", _CONFLUENT, Role.VIEWER),
-    Route("POST", _CONFLUENT, Role.ADMIN),
-    Route("GET", _CONFLUENT_LINK, Role.VIEWER),
-    Route("DELETE", _CONFLUENT_LINK, Role.ADMIN),
-    Route("GET", _CONFLUENT_LINK + "/configs", Role.VIEWER),
-    Route("GET", _CONFLUENT_LINK + "/configs/{config_name}", Role.VIEWER, config="config_name"),
-    Route("PUT", _CONFLUENT_LINK + "/configs:alter", Role.ADMIN),
-    Route("PUT", _CONFLUENT_LINK + "/configs/{config_name}", Role.ADMIN, config="config_name"),
-    Route("DELETE", _CONFLUENT_LINK + "/configs/{config_name}", Role.ADMIN, config="config_name"),
-    Route("GET", _CONFLUENT + "/-/mirrors", Role.VIEWER),
-    Route("GET", _CONFLUENT_MIRRORS, Role.VIEWER),
-    Route("POST", _CONFLUENT_MIRRORS, Role.OPERATOR),
-    Route("GET", _CONFLUENT_MIRRORS + "/{topic}", Role.VIEWER),
-    Route("POST", _CONFLUENT_MIRRORS + ":promote", Role.OPERATOR),
-    Route("POST", _CONFLUENT_MIRRORS + ":failover", Role.OPERATOR),
-    Route("POST", _CONFLUENT_MIRRORS + ":pause", Role.OPERATOR),
-    Route("POST", _CONFLUENT_MIRRORS + ":resume", Role.OPERATOR),
-    Route("POST", _CONFLUENT_MIRRORS + ":reverse-and-start-mirror", Role.OPERATOR),
-    Route("POST", _CONFLUENT_MIRRORS + ":reverse-and-pause-mirror", Role.OPERATOR),
-    Route("POST", _CONFLUENT_MIRRORS + ":truncate-and-restore", Role.ADMIN),
-    Route("GET", "/v3/console", Role.VIEWER),
-    Route("GET", "/v3/console/partitions", Role.VIEWER),
-    Route("GET", "/v3/console/levels", Role.VIEWER),
-    Route("GET", "/v3/console/trends", Role.VIEWER),
-    Route("GET", "/v3/gateways", Role.VIEWER),
-    Route("GET", "/v3/gateways/{name:path}", Role.VIEWER),
-    Route("DELETE", "/v3/gateways/{name:path}", Role.ADMIN),
-)
-
-_COMPILED: Final[tuple[tuple[Route, re.Pattern[str]], ...]] = tuple((row, compile_path(row.path)[0]) for row in ROUTES)
-
-
-class Asked(NamedTuple):
+class MatchedRoute(NamedTuple):
     """A request's row, and the names in its path."""
 
     route: Route
@@ -232,26 +105,34 @@ class Asked(NamedTuple):
         return self.names.get(self.route.config, "")
 
 
-def find(method: str, path: str) -> Asked | None:
-    """The row of a request; None when nobody may ask this. `path`: decoded, without the query."""
-    for row, pattern in _COMPILED:
-        if row.method == method:
-            match = pattern.match(path)
-            if match is not None:
-                return Asked(row, match.groupdict())
-    return None
+class RouteTable:
+    """Every route that a gateway serves, in the order in which paths are looked up: of rows that fit, the first one
+    counts. A route that two applications have is one row."""
 
+    def __init__(self, rows: Iterable[Route]) -> None:
+        self.rows: Final = tuple(dict.fromkeys(rows))
+        self._compiled = tuple((row, compile_path(row.path)[0]) for row in self.rows)
 
-def refusal(caller: Caller, method: str, path: str) -> tuple[int, str] | None:
-    """HTTP status and one line when this caller may not ask this; None when it may."""
-    asked = find(method, path)
-    if asked is None:
-        others = sorted({row.method for row, pattern in _COMPILED if pattern.match(path)})
+    def find(self, method: str, path: str) -> MatchedRoute | None:
+        """The row of a request; None when nobody may ask this. `path`: decoded, without the query."""
+        for row, pattern in self._compiled:
+            if row.method == method:
+                match = pattern.match(path)
+                if match is not None:
+                    return MatchedRoute(row, match.groupdict())
+        return None
+
+    def refusal(self, caller: Caller, method: str, path: str) -> tuple[int, str] | None:
+        """HTTP status and one line when this caller may not ask this; None when it may."""
+        matched = self.find(method, path)
+        if matched is None:
+            others = sorted({row.method for row, pattern in self._compiled if pattern.match(path)})
+            if caller.role is Role.ANYONE:
+                return 401, "not authenticated: a bearer token is required"
+            return (405, f"{method} is not served here, {', '.join(others)} is") if others else (404, "Not Found")
+        if caller.role >= matched.route.role:
+            return None
         if caller.role is Role.ANYONE:
             return 401, "not authenticated: a bearer token is required"
-        return (405, f"{method} is not served here, {', '.join(others)} is") if others else (404, "Not Found")
-    if caller.role >= asked.route.role:
-        return None
-    if caller.role is Role.ANYONE:
-        return 401, "not authenticated: a bearer token is required"
-    return 403, f"{method} {asked.route.path} takes the role {asked.route.role}; '{caller.name}' is {caller.role}"
+        route = matched.route
+        return 403, f"{method} {route.path} takes the role {route.role}; '{caller.name}' is {caller.role}"

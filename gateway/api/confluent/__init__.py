@@ -11,12 +11,11 @@ which of them mean something else here.
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from gateway.api.confluent import alter, configs, links, mirrors
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 
 
-def routers(plane: Plane) -> tuple[APIRouter, ...]:
+def routers(plane: Plane) -> tuple[Routes, ...]:
     """All of them, in the order in which paths are looked up: `-` for every link before the name of one."""
     return links.router(plane), configs.router(plane), mirrors.router(plane), alter.router(plane)

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
+from gateway.api.access.roles import Role
 from gateway.api.confluent.errors import KNOWN, UnknownTopic, message_of, refusal_of
 from gateway.api.confluent.mirror_models import (
     AlteredMirror,
@@ -28,6 +29,7 @@ from gateway.api.confluent.name_pattern import NamePattern
 from gateway.api.confluent.resource import Metadata, address, make_router
 from gateway.api.paging import ListMetadata
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.control_plane import ControlService
 from gateway.cutover.dry_runs import Outlook
 from gateway.errors import BadRequest, NotFound
@@ -39,11 +41,12 @@ MOST_TOPICS: Final = 10_000
 
 
 class Verb(NamedTuple):
-    """`carry_out`: of a link's topics. `together`: all of them by one call; else one by one."""
+    """`carry_out`: of a link's topics. `together`: all of them by one call; else one by one. `role`: that it takes."""
 
     operation: MirrorOperation
     carry_out: Callable[[ControlService, str, Sequence[str]], Awaitable[object]]
     together: bool = False
+    role: Role = Role.OPERATOR
 
 
 VERBS: Final[Mapping[str, Verb]] = {
@@ -58,12 +61,12 @@ VERBS: Final[Mapping[str, Verb]] = {
         MirrorOperation.REVERSE, lambda plane, link, names: plane.reversals.reverse(link, names, pause=True), True
     ),
     "truncate-and-restore": Verb(
-        MirrorOperation.RESTORE, lambda plane, link, names: plane.failbacks.restore(link, names)
+        MirrorOperation.RESTORE, lambda plane, link, names: plane.failbacks.restore(link, names), role=Role.ADMIN
     ),
 }
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """A route for each verb."""
     routes = make_router(plane)
     for name, verb in VERBS.items():
@@ -71,8 +74,10 @@ def router(plane: Plane) -> APIRouter:
     return routes
 
 
-def _add(routes: APIRouter, plane: Plane, name: str, verb: Verb) -> None:
-    @routes.post(f"/{{link}}/mirrors:{name}", summary=f"{name} of mirror topics, as Confluent", name=f"{name}_mirrors")
+def _add(routes: Routes, plane: Plane, name: str, verb: Verb) -> None:
+    summary = f"{name} of mirror topics, as Confluent"
+
+    @routes.post(f"/{{link}}/mirrors:{name}", verb.role, summary=summary, name=f"{name}_mirrors")
     async def alter(
         cluster_id: str,
         link: str,

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
+from gateway.api.access.roles import Role
 from gateway.api.confluent.link_models import AlterConfigsRequest, LinkConfigData, LinkConfigDataList
 from gateway.api.confluent.resource import address, make_router
 from gateway.api.links.link_config_models import ConfigValue
 from gateway.api.paging import ListMetadata
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.errors import BadRequest
 from gateway.links.rules.update import ConfigChange, ConfigOperation
 from gateway.links.shown_configs import ShownConfig, shown_config, shown_configs
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of a link's configs."""
     routes = make_router(plane)
 
@@ -34,7 +36,11 @@ def router(plane: Plane) -> APIRouter:
         configs = shown_configs(plane().links.describe(link))
         return LinkConfigDataList(metadata=metadata, data=[told(link, config, request) for config in configs])
 
-    @routes.get("/{link}/configs/{config_name}", summary="Describe a config of a cluster link, as Confluent")
+    @routes.get(
+        "/{link}/configs/{config_name}",
+        config="config_name",
+        summary="Describe a config of a cluster link, as Confluent",
+    )
     async def describe_link_config(cluster_id: str, link: str, config_name: str, request: Request) -> LinkConfigData:
         return told(link, shown_config(plane().links.describe(link), config_name), request)
 
@@ -42,11 +48,14 @@ def router(plane: Plane) -> APIRouter:
     return routes
 
 
-def _add_changes(routes: APIRouter, plane: Plane) -> None:
+def _add_changes(routes: Routes, plane: Plane) -> None:
     """The routes that change something."""
 
     @routes.put(
-        "/{link}/configs:alter", status_code=204, summary="Set or reset configs of a cluster link, as Confluent"
+        "/{link}/configs:alter",
+        Role.ADMIN,
+        status_code=204,
+        summary="Set or reset configs of a cluster link, as Confluent",
     )
     async def alter_link_configs(
         cluster_id: str, link: str, body: AlterConfigsRequest, validate_only: bool = False
@@ -56,7 +65,11 @@ def _add_changes(routes: APIRouter, plane: Plane) -> None:
         return Response(status_code=204)
 
     @routes.put(
-        "/{link}/configs/{config_name}", status_code=204, summary="Set a config of a cluster link, as Confluent"
+        "/{link}/configs/{config_name}",
+        Role.ADMIN,
+        config="config_name",
+        status_code=204,
+        summary="Set a config of a cluster link, as Confluent",
     )
     async def set_link_config(cluster_id: str, link: str, config_name: str, body: ConfigValue) -> Response:
         await plane().link_updates.alter(link, [ConfigChange(config_name, body.value)])
@@ -64,6 +77,8 @@ def _add_changes(routes: APIRouter, plane: Plane) -> None:
 
     @routes.delete(
         "/{link}/configs/{config_name}",
+        Role.ADMIN,
+        config="config_name",
         status_code=204,
         summary="Set a config of a cluster link back to its default, as Confluent",
     )

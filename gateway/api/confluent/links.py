@@ -10,19 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
+from gateway.api.access.roles import Role
 from gateway.api.confluent.errors import Unsupported
 from gateway.api.confluent.link_models import CreateLinkRequest, LinkData, LinkDataList
 from gateway.api.confluent.resource import address, make_router
 from gateway.api.paging import ListMetadata
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.errors import BadRequest, Conflict
 from gateway.links.links import LinkView
 from gateway.state.link_config import OPTION_NAMES
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of links."""
     routes = make_router(plane)
 
@@ -35,7 +37,7 @@ def router(plane: Plane) -> APIRouter:
         found = [data(view, request) for view in plane().links.list()]
         return LinkDataList(metadata=ListMetadata(self=address(request)), data=found)
 
-    @routes.post("", status_code=204, summary="Create a cluster link to a source, as Confluent")
+    @routes.post("", Role.ADMIN, status_code=204, summary="Create a cluster link to a source, as Confluent")
     async def create_link_of_cluster(
         cluster_id: str,
         link_name: str,
@@ -57,7 +59,7 @@ def router(plane: Plane) -> APIRouter:
     ) -> LinkData:
         return data(plane().links.describe(link), request, tasks=include_tasks)
 
-    @routes.delete("/{link}", summary="Delete a cluster link and the records of its mirrors, as Confluent")
+    @routes.delete("/{link}", Role.ADMIN, summary="Delete a cluster link and the records of its mirrors, as Confluent")
     async def delete_link_of_cluster(
         cluster_id: str, link: str, force: bool = False, validate_only: bool = False
     ) -> Response:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
+from gateway.api.access.roles import Role
 from gateway.api.confluent.errors import of_topics
 from gateway.api.confluent.mirror_models import (
     CreateMirrorRequest,
@@ -23,12 +24,13 @@ from gateway.api.confluent.resource import make_router
 from gateway.api.mirrors.mirror_models import mirror_key, partitions_of
 from gateway.api.paging import Paged, Paging
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.errors import BadRequest
 from gateway.state.records import MirrorState
 from gateway.topics.plan import Wanted
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of mirror topics. `-` in place of a link's name is every link."""
     routes = make_router(plane)
 
@@ -53,7 +55,7 @@ def router(plane: Plane) -> APIRouter:
     ) -> MirrorDataList:
         return data([link], mirror_status, pages)
 
-    @routes.post("/{link}/mirrors", status_code=204, summary="Create a mirror topic, as Confluent")
+    @routes.post("/{link}/mirrors", Role.OPERATOR, status_code=204, summary="Create a mirror topic, as Confluent")
     async def create_mirror_of_link(cluster_id: str, link: str, body: CreateMirrorRequest) -> Response:
         plane().links.describe(link)
         with of_topics():

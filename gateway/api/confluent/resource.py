@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from pydantic import BaseModel
 
 from gateway.api.confluent.errors import ConfluentRoute
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.errors import NotFound
 
 LINKS: Final = "/kafka/v3/clusters/{cluster_id}/links"
@@ -31,9 +32,9 @@ def address(request: Request, *below: str) -> str:
     return str(request.base_url) + "/".join(quote(name, safe="-._~") for name in names)
 
 
-def make_router(plane: Plane) -> APIRouter:
+def make_router(plane: Plane) -> Routes:
     """A router, all of whose routes answer 404 for another cluster than the target."""
-    return APIRouter(
+    return Routes(
         tags=["Confluent"], route_class=ConfluentRoute, dependencies=[Depends(_only_the_target(plane))], prefix=LINKS
     )
 

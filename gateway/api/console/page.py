@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from gateway.api.access.roles import CALLER, NOBODY, Caller, Role
+from gateway.api.routes import Routes
 from gateway.console.feed import Feed, Listener, TooManyListeners
 from gateway.console.files import PAGE, page_files
 from gateway.control_plane import StatusView
@@ -22,15 +23,15 @@ from gateway.errors import NotFound
 from gateway.version import VERSION
 
 
-def router(feed: Feed, view: Callable[[], StatusView]) -> APIRouter:
+def router(feed: Feed, view: Callable[[], StatusView]) -> Routes:
     """The routes. `view`: of this gateway."""
-    routes = APIRouter(include_in_schema=False)
+    routes = Routes(include_in_schema=False)
 
-    @routes.get("/console")
+    @routes.get("/console", Role.ANYONE)
     async def page() -> Response:
         return _file(PAGE)
 
-    @routes.get("/console/caller")
+    @routes.get("/console/caller", Role.ANYONE)
     async def who(request: Request) -> JSONResponse:
         caller: Caller = request.scope.get(CALLER, NOBODY)
         return JSONResponse({"name": caller.name, "role": str(caller.role)})
@@ -45,7 +46,7 @@ def router(feed: Feed, view: Callable[[], StatusView]) -> APIRouter:
         hello = {"name": caller.name, "role": str(caller.role), "gateway": view().gateway, "version": VERSION}
         return _Stream(feed, place, hello)
 
-    @routes.get("/console/{file}")
+    @routes.get("/console/{file}", Role.ANYONE)
     async def part(file: str) -> Response:
         return _file(file)
 

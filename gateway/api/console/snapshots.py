@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final, Literal
 
-from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from gateway.api.gateways import GatewaysView
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.console.rules.levels import levels
 from gateway.console.rules.snapshot import ClientsSeen, Scene, partition_rows, snapshot
 from gateway.console.rules.trends import Trends
@@ -78,9 +78,9 @@ def router(
     fleet: Callable[[], GatewaysView] | None,
     clients: Clients | None,
     trends: Callable[[], Trends] = Trends,
-) -> APIRouter:
+) -> Routes:
     """The routes."""
-    routes = APIRouter(tags=["console"])
+    routes = Routes(tags=["console"])
 
     @routes.get("/v3/console", summary="What the console shows: one snapshot", response_model=ConsoleData)
     async def console() -> JSONResponse:
@@ -97,7 +97,9 @@ def router(
         return JSONResponse({"kind": "LockgateConsole", "sections": snapshot(scene)})
 
     @routes.get(
-        "/v3/console/partitions", summary="Partitions of mirror topics in numbers", response_model=PartitionList
+        "/v3/console/partitions",
+        summary="Partitions of mirror topics in numbers",
+        response_model=PartitionList,
     )
     async def partitions(link: str = "", topic: str = "") -> JSONResponse:
         rows = partition_rows(plane().numbers(), link, topic)

@@ -11,24 +11,25 @@ from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any, Final
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from fastapi.responses import JSONResponse
 
-from gateway.api.access.roles import ROUTES
+from gateway.api.access.roles import Role
+from gateway.api.routes import Routes
 from gateway.errors import NotFound
 
 _KINDS: Final = {"docs.css": "text/css; charset=utf-8", "docs.js": "text/javascript; charset=utf-8"}
 
 
-def router(document: Callable[[], Mapping[str, Any]]) -> APIRouter:
-    """The routes of the page. `document`: OpenAPI's."""
-    routes = APIRouter(include_in_schema=False)
+def router(document: Callable[[], Mapping[str, Any]]) -> Routes:
+    """The routes of the page. `document`: OpenAPI's, with roles (`RestApp.described`)."""
+    routes = Routes(include_in_schema=False)
 
-    @routes.get("/docs")
+    @routes.get("/docs", Role.ANYONE)
     async def page() -> Response:
         return Response(_file("docs.html"), media_type="text/html; charset=utf-8")
 
-    @routes.get("/docs/{file}")
+    @routes.get("/docs/{file}", Role.ANYONE)
     async def part(file: str) -> Response:
         if file not in _KINDS:
             raise NotFound(f"/docs has no {file}")
@@ -36,24 +37,9 @@ def router(document: Callable[[], Mapping[str, Any]]) -> APIRouter:
 
     @routes.get("/openapi.json")
     async def openapi() -> JSONResponse:
-        return JSONResponse(described(document()))
+        return JSONResponse(document())
 
     return routes
-
-
-def described(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with what every operation takes: a token, and of which role (`x-lockgate-role`)."""
-    roles = {(row.method.lower(), row.path.replace(":path}", "}")): str(row.role) for row in ROUTES}
-    paths = {
-        path: {
-            method: {**said, "x-lockgate-role": roles[method, path], "security": [{"token": []}]}
-            for method, said in operations.items()
-        }
-        for path, operations in document.get("paths", {}).items()
-    }
-    components = dict(document.get("components", {}))
-    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    return {**document, "paths": paths, "components": components}
 
 
 def _file(name: str) -> bytes:

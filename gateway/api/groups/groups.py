@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
+from gateway.api.access.roles import Role
 from gateway.api.groups.group_models import CreateGroup, GroupData, GroupList, RemovedMembers, RemoveMembers
 from gateway.api.groups.group_plan_models import GroupPlanData
 from gateway.api.models import ForceOption, ValidateOnly
 from gateway.api.paging import Paged
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of mirror groups. A group's name may hold any character, a slash too: hence `:path`."""
-    routes = APIRouter(prefix="/v3/links/{link}/groups", tags=["groups"])
+    routes = Routes(prefix="/v3/links/{link}/groups", tags=["groups"])
 
     @routes.get("", summary="List the mirror groups of a link")
     async def list_groups(link: str, pages: Paged) -> GroupList:
@@ -22,7 +24,7 @@ def router(plane: Plane) -> APIRouter:
         views = await groups.views(page)
         return GroupList(metadata=metadata, data=[GroupData.of(view, plane().clock()) for view in views])
 
-    @routes.post("", status_code=201, summary="Declare a group of the source a mirror group")
+    @routes.post("", Role.OPERATOR, status_code=201, summary="Declare a group of the source a mirror group")
     async def create_group(
         link: str, body: CreateGroup, response: Response, validate_only: ValidateOnly = False
     ) -> GroupData:
@@ -31,7 +33,9 @@ def router(plane: Plane) -> APIRouter:
             response.status_code = 200
         return GroupData.of(view, plane().clock())
 
-    @routes.post("/{group:path}:promote", summary="Carry a group's offsets over and let it read on the target")
+    @routes.post(
+        "/{group:path}:promote", Role.OPERATOR, summary="Carry a group's offsets over and let it read on the target"
+    )
     async def promote_group(
         link: str, group: str, body: ForceOption | None = None, validate_only: ValidateOnly = False
     ) -> GroupData | GroupPlanData:
@@ -41,7 +45,7 @@ def router(plane: Plane) -> APIRouter:
         view = await plane().groups.promote(link, group, force=force)
         return GroupData.of(view, plane().clock())
 
-    @routes.post("/{group:path}:demote", summary="The failback: the group reads on the source again")
+    @routes.post("/{group:path}:demote", Role.OPERATOR, summary="The failback: the group reads on the source again")
     async def demote_group(
         link: str, group: str, body: ForceOption | None = None, validate_only: ValidateOnly = False
     ) -> GroupData | GroupPlanData:
@@ -50,7 +54,11 @@ def router(plane: Plane) -> APIRouter:
         view = await plane().groups.demote(link, group, force=bool(body and body.force))
         return GroupData.of(view, plane().clock())
 
-    @routes.post("/{group:path}:remove-members", summary="Remove members that did not leave from the source's group")
+    @routes.post(
+        "/{group:path}:remove-members",
+        Role.OPERATOR,
+        summary="Remove members that did not leave from the source's group",
+    )
     async def remove_members(
         link: str, group: str, body: RemoveMembers | None = None, validate_only: ValidateOnly = False
     ) -> RemovedMembers:

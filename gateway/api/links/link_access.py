@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from gateway.api.links.access_models import AccessData, AclPlanData
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of what clients may do."""
-    routes = APIRouter(prefix="/v3/links", tags=["links"])
+    routes = Routes(prefix="/v3/links", tags=["links"])
 
     @routes.get("/{link}/acl-plan", summary="What the next round of a link's ACL sync would change; nothing is")
     async def plan_acls(link: str) -> AclPlanData:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
+from gateway.api.access.roles import Role
 from gateway.api.links.link_config_models import AlterConfigs, ConfigValue, LinkConfigData, LinkConfigList, LinkTaskList
 from gateway.api.links.link_models import LinkData
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.links.rules.update import ConfigChange, ConfigOperation
 from gateway.links.shown_configs import shown_config, shown_configs
 
 _ONE = "/{link}/configs/{config:path}"
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of a link's configs."""
-    routes = APIRouter(prefix="/v3/links", tags=["links"])
+    routes = Routes(prefix="/v3/links", tags=["links"])
 
     async def alter(link: str, *changes: ConfigChange, validate_only: bool = False) -> LinkData:
         view = await plane().link_updates.alter(link, changes, validate_only=validate_only)
@@ -27,20 +29,28 @@ def router(plane: Plane) -> APIRouter:
         configs = shown_configs(plane().links.describe(link))
         return LinkConfigList(data=[LinkConfigData.of(link, config) for config in configs])
 
-    @routes.put("/{link}/configs:alter", summary="Change configs of a cluster link while it runs, all or none")
+    @routes.put(
+        "/{link}/configs:alter", Role.ADMIN, summary="Change configs of a cluster link while it runs, all or none"
+    )
     async def alter_configs(link: str, body: AlterConfigs) -> LinkData:
         return await alter(link, *(entry.change() for entry in body.data), validate_only=body.validate_only)
 
-    @routes.get(_ONE, summary="One config of a cluster link")
+    @routes.get(_ONE, config="config", summary="One config of a cluster link")
     async def get_config(link: str, config: str) -> LinkConfigData:
         return LinkConfigData.of(link, shown_config(plane().links.describe(link), config))
 
-    @routes.put(_ONE, status_code=204, summary="Set one config of a cluster link")
+    @routes.put(_ONE, Role.ADMIN, config="config", status_code=204, summary="Set one config of a cluster link")
     async def set_config(link: str, config: str, body: ConfigValue, validate_only: ValidateOnly = False) -> Response:
         await alter(link, ConfigChange(config, body.value), validate_only=validate_only)
         return Response(status_code=204)
 
-    @routes.delete(_ONE, status_code=204, summary="Set one config of a cluster link back to its default")
+    @routes.delete(
+        _ONE,
+        Role.ADMIN,
+        config="config",
+        status_code=204,
+        summary="Set one config of a cluster link back to its default",
+    )
     async def reset_config(link: str, config: str, validate_only: ValidateOnly = False) -> Response:
         await alter(link, ConfigChange(config, operation=ConfigOperation.DELETE), validate_only=validate_only)
         return Response(status_code=204)
@@ -48,20 +58,20 @@ def router(plane: Plane) -> APIRouter:
     return routes
 
 
-def running_router(plane: Plane) -> APIRouter:
+def running_router(plane: Plane) -> Routes:
     """The routes of a link as a whole."""
-    routes = APIRouter(prefix="/v3/links", tags=["links"])
+    routes = Routes(prefix="/v3/links", tags=["links"])
 
     @routes.get("/{link}/tasks", summary="What a cluster link does beside mirroring, and how that goes")
     async def list_tasks(link: str) -> LinkTaskList:
         return LinkTaskList.of(plane().links.describe(link))
 
-    @routes.post("/{link}:pause", summary="Pause a cluster link: nothing of it is mirrored or synced")
+    @routes.post("/{link}:pause", Role.OPERATOR, summary="Pause a cluster link: nothing of it is mirrored or synced")
     async def pause_link(link: str, validate_only: ValidateOnly = False) -> LinkData:
         view = await plane().link_updates.pause(link, validate_only=validate_only)
         return LinkData.of(view, plane().target_cluster_id())
 
-    @routes.post("/{link}:resume", summary="Resume a paused cluster link")
+    @routes.post("/{link}:resume", Role.OPERATOR, summary="Resume a paused cluster link")
     async def resume_link(link: str, validate_only: ValidateOnly = False) -> LinkData:
         view = await plane().link_updates.resume(link, validate_only=validate_only)
         return LinkData.of(view, plane().target_cluster_id())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
+from gateway.api.access.roles import Role
 from gateway.api.links.schema_models import (
     PromoteSchemas,
     SchemaCheckData,
@@ -13,13 +12,17 @@ from gateway.api.links.schema_models import (
 )
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of schemas."""
-    routes = APIRouter(prefix="/v3/links", tags=["links"])
+    routes = Routes(prefix="/v3/links", tags=["links"])
 
-    @routes.get("/{link}/schema-plan", summary="What the next round of a link's schema sync would change; nothing is")
+    @routes.get(
+        "/{link}/schema-plan",
+        summary="What the next round of a link's schema sync would change; nothing is",
+    )
     async def plan_schemas(link: str) -> SchemaPlanData:
         return SchemaPlanData.of(link, await plane().schema_sync.plan(link))
 
@@ -31,7 +34,9 @@ def router(plane: Plane) -> APIRouter:
     async def list_schemas(link: str, after: str = "") -> SchemaSubjectList:
         return SchemaSubjectList.of(plane().schema_sync.records(link), after)
 
-    @routes.post("/{link}/schemas:sync", summary="Copy what is new of a link's schemas now, for these ids too")
+    @routes.post(
+        "/{link}/schemas:sync", Role.OPERATOR, summary="Copy what is new of a link's schemas now, for these ids too"
+    )
     async def sync_schemas(
         link: str, body: SyncSchemas | None = None, validate_only: ValidateOnly = False
     ) -> SchemaPlanData:
@@ -40,7 +45,11 @@ def router(plane: Plane) -> APIRouter:
             return SchemaPlanData.of(link, await plane().schema_sync.plan(link, ids))
         return SchemaPlanData.of(link, await plane().schema_sync.sync(link, ids))
 
-    @routes.post("/{link}/schemas:promote", summary="Hand a link's subjects to the clients of the target's registry")
+    @routes.post(
+        "/{link}/schemas:promote",
+        Role.OPERATOR,
+        summary="Hand a link's subjects to the clients of the target's registry",
+    )
     async def promote_schemas(
         link: str, body: PromoteSchemas | None = None, validate_only: ValidateOnly = False
     ) -> SchemaPlanData:

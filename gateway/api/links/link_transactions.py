@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.kafka.transactions import Transaction
 
 
@@ -45,9 +45,9 @@ class TransactionList(BaseModel):
     unknown: dict[str, str] = Field(description="Cluster -> why it does not tell.")
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The route."""
-    routes = APIRouter(prefix="/v3/links", tags=["links"])
+    routes = Routes(prefix="/v3/links", tags=["links"])
 
     @routes.get("/{link}/transactions", summary="List the open transactions of a link's source and of the target")
     async def list_transactions(link: str) -> TransactionList:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
+from gateway.api.access.roles import Role
 from gateway.api.links.link_config_models import DeletePlanData
 from gateway.api.links.link_models import CreateLink, LinkData, LinkList
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.errors import BadRequest
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of links."""
-    routes = APIRouter(prefix="/v3/links", tags=["links"])
+    routes = Routes(prefix="/v3/links", tags=["links"])
 
     def target_id() -> str:
         return plane().target_cluster_id()
@@ -21,7 +23,7 @@ def router(plane: Plane) -> APIRouter:
     async def list_links() -> LinkList:
         return LinkList(data=[LinkData.of(view, target_id()) for view in plane().links.list()])
 
-    @routes.post("", status_code=201, summary="Create a cluster link to a source")
+    @routes.post("", Role.ADMIN, status_code=201, summary="Create a cluster link to a source")
     async def create_link(body: CreateLink, response: Response, validate_only: bool = False) -> LinkData:
         configs = {entry.name: entry.value for entry in body.configs}
         if len(configs) < len(body.configs):
@@ -37,6 +39,7 @@ def router(plane: Plane) -> APIRouter:
 
     @routes.delete(
         "/{link}",
+        Role.ADMIN,
         status_code=204,
         summary="Delete a cluster link and the records of its mirrors",
         responses={200: {"model": DeletePlanData, "description": "With validate_only: what it would leave"}},

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
-from gateway.api.access.roles import caller_name
+from gateway.api.access.roles import Role, caller_name
 from gateway.api.migrations.discovery_models import DiscoveryData
 from gateway.api.migrations.file_models import MigrationFileCheck, MigrationText
 from gateway.api.migrations.migration_models import MigrationData, MigrationItem, MigrationList, MigrationUndoData
@@ -15,6 +15,7 @@ from gateway.api.migrations.readiness_models import ReadinessData
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
 from gateway.api.rehearsal_models import ApplicationRehearsal, MigrationRehearsalData, RehearsalData
+from gateway.api.routes import Routes
 from gateway.errors import BadRequest, Busy
 from gateway.migration.rules.file import MigrationFile
 from gateway.migration.rules.file_text import TextError, of_yaml
@@ -29,12 +30,17 @@ CHECK_S: Final = 10.0
 """For how long a file waits until those before it are checked. The largest takes a second or two."""
 
 
-def reading_router(plane: Plane) -> APIRouter:
+def reading_router(plane: Plane) -> Routes:
     """The routes that change nothing."""
-    routes = APIRouter(tags=["migrations"])
+    routes = Routes(tags=["migrations"])
     one_by_one = asyncio.Semaphore(1)  # a thread for one file, whoever types
 
-    @routes.post("/v3/migrations:check", summary="Read a migration file, as text, and say what is wrong with it")
+    @routes.post(
+        "/v3/migrations:check",
+        Role.VIEWER,
+        reads=True,
+        summary="Read a migration file, as text, and say what is wrong with it",
+    )
     async def check(body: MigrationText) -> MigrationFileCheck:
         try:
             async with asyncio.timeout(CHECK_S):
@@ -48,7 +54,10 @@ def reading_router(plane: Plane) -> APIRouter:
         finally:
             one_by_one.release()
 
-    @routes.get("/v3/links/{link}/migration-discovery", summary="What must move together on a link's source, and why")
+    @routes.get(
+        "/v3/links/{link}/migration-discovery",
+        summary="What must move together on a link's source, and why",
+    )
     async def discover(link: str, picture: Picture = False) -> DiscoveryData:
         return DiscoveryData.of(link, await plane().discovery.discover(link), picture=picture)
 
@@ -66,11 +75,17 @@ def reading_router(plane: Plane) -> APIRouter:
         file = service.file_of(service.record(migration))
         return ReadinessData.of(file.link, await plane().readiness.of_file(file))
 
-    @routes.get("/v3/migrations/{migration}/report", summary="The report of a migration: what moved when, and by whom")
+    @routes.get(
+        "/v3/migrations/{migration}/report",
+        summary="The report of a migration: what moved when, and by whom",
+    )
     async def report(migration: str) -> dict[str, Any]:
         return await plane().migration_reports.make(migration)
 
-    @routes.get("/v3/links/{link}/readiness", summary="How ready all that a link mirrors is to be promoted, and why")
+    @routes.get(
+        "/v3/links/{link}/readiness",
+        summary="How ready all that a link mirrors is to be promoted, and why",
+    )
     async def link_readiness(link: str) -> ReadinessData:
         judged = await plane().readiness.of_link(link)
         return ReadinessData.of(link, [] if judged is None else [judged])
@@ -78,11 +93,13 @@ def reading_router(plane: Plane) -> APIRouter:
     return routes
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of what is done with migrations."""
-    routes = APIRouter(tags=["migrations"])
+    routes = Routes(tags=["migrations"])
 
-    @routes.put("/v3/migrations/{migration}", summary="Apply a migration file: bring the world to what it says")
+    @routes.put(
+        "/v3/migrations/{migration}", Role.OPERATOR, summary="Apply a migration file: bring the world to what it says"
+    )
     async def apply(
         migration: str, body: MigrationFile, request: Request, validate_only: ValidateOnly = False
     ) -> MigrationData:
@@ -91,22 +108,30 @@ def router(plane: Plane) -> APIRouter:
         view = await plane().migrations.apply(body, caller_name(request), validate_only=validate_only)
         return MigrationData.of(view)
 
-    @routes.post("/v3/migrations/{migration}:pause", summary="Take no further step of a migration until it is resumed")
+    @routes.post(
+        "/v3/migrations/{migration}:pause",
+        Role.OPERATOR,
+        summary="Take no further step of a migration until it is resumed",
+    )
     async def pause(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
         view = await plane().migrations.pause(migration, caller_name(request), validate_only=validate_only)
         return MigrationData.of(view)
 
-    @routes.post("/v3/migrations/{migration}:resume", summary="Go on with a migration")
+    @routes.post("/v3/migrations/{migration}:resume", Role.OPERATOR, summary="Go on with a migration")
     async def resume(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
         view = await plane().migrations.resume(migration, caller_name(request), validate_only=validate_only)
         return MigrationData.of(view)
 
-    @routes.post("/v3/migrations/{migration}:abort", summary="End a migration where it is; what is done stays")
+    @routes.post(
+        "/v3/migrations/{migration}:abort", Role.OPERATOR, summary="End a migration where it is; what is done stays"
+    )
     async def abort(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
         view = await plane().migrations.abort(migration, caller_name(request), validate_only=validate_only)
         return MigrationData.of(view)
 
-    @routes.post("/v3/migrations/{migration}:rehearse", summary="Rehearse the promotes of a migration, one by one")
+    @routes.post(
+        "/v3/migrations/{migration}:rehearse", Role.OPERATOR, summary="Rehearse the promotes of a migration, one by one"
+    )
     async def rehearse(
         migration: str, request: Request, application: OneApplication = "", validate_only: ValidateOnly = False
     ) -> MigrationRehearsalData:
@@ -125,7 +150,12 @@ def router(plane: Plane) -> APIRouter:
             ],
         )
 
-    @routes.post("/v3/migrations/{migration}:undo", status_code=202, summary="Take the promotes of a migration back")
+    @routes.post(
+        "/v3/migrations/{migration}:undo",
+        Role.OPERATOR,
+        status_code=202,
+        summary="Take the promotes of a migration back",
+    )
     async def undo(
         migration: str,
         request: Request,
@@ -140,7 +170,9 @@ def router(plane: Plane) -> APIRouter:
         )
         return MigrationUndoData.of(done)
 
-    @routes.delete("/v3/migrations/{migration}", status_code=204, summary="Forget a migration with its journal")
+    @routes.delete(
+        "/v3/migrations/{migration}", Role.OPERATOR, status_code=204, summary="Forget a migration with its journal"
+    )
     async def delete(migration: str, validate_only: ValidateOnly = False) -> None:
         await plane().migrations.delete(migration, validate_only=validate_only)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fastapi import APIRouter
 from pydantic import BaseModel
 
 from gateway.api.paging import ListMetadata, Paged
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.operations.link_tasks import TaskState, TaskStatus
 from gateway.topics.rules.auto_create import Candidate, Reason
 
@@ -64,11 +64,14 @@ class CandidateList(BaseModel):
     data: list[CandidateData]
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The route of topics that nobody mirrors yet."""
-    routes = APIRouter(tags=["mirrors"])
+    routes = Routes(tags=["mirrors"])
 
-    @routes.get("/v3/links/{link}/candidates", summary="List the source topics that the link does not mirror, and why")
+    @routes.get(
+        "/v3/links/{link}/candidates",
+        summary="List the source topics that the link does not mirror, and why",
+    )
     async def list_candidates(link: str, pages: Paged, reason: Reason | None = None) -> CandidateList:
         auto_create = plane().auto_create
         found = [one for one in await auto_create.candidates(link) if reason in (None, one.reason)]

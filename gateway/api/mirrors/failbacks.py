@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fastapi import APIRouter
-
+from gateway.api.access.roles import Role
 from gateway.api.mirrors.failback_models import (
     FailoverPlanData,
     FailoverPlanList,
@@ -24,20 +23,22 @@ from gateway.api.mirrors.failback_models import (
 from gateway.api.mirrors.mirror_models import MirrorData, MirrorList
 from gateway.api.models import ForceOption, ValidateOnly
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.control_plane import ControlService
 from gateway.errors import BadRequest
 from gateway.state.records import MirrorRecord
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of one topic."""
-    routes = APIRouter(prefix="/v3/links/{link}/mirrors", tags=["failback"])
+    routes = Routes(prefix="/v3/links/{link}/mirrors", tags=["failback"])
 
     def view(records: Sequence[MirrorRecord]) -> MirrorData:
         return MirrorData.of(plane().mirrors.view(records[0]))
 
     @routes.post(
         "/{topic}:reverse-and-start-mirror",
+        Role.OPERATOR,
         status_code=202,
         summary="Mirror a topic back; one that is mirrored is promoted first",
     )
@@ -49,7 +50,9 @@ def router(plane: Plane) -> APIRouter:
             return (await _reverse_plans(plane(), link, [topic], force=force))[0]
         return view(await plane().reversals.reverse(link, [topic], force=force))
 
-    @routes.post("/{topic}:reverse-and-pause-mirror", status_code=202, summary="The same, and leave it paused")
+    @routes.post(
+        "/{topic}:reverse-and-pause-mirror", Role.OPERATOR, status_code=202, summary="The same, and leave it paused"
+    )
     async def reverse_and_pause(
         link: str, topic: str, body: ForceOption | None = None, validate_only: ValidateOnly = False
     ) -> MirrorData | ReversePlanData:
@@ -58,7 +61,7 @@ def router(plane: Plane) -> APIRouter:
             return (await _reverse_plans(plane(), link, [topic], force=force))[0]
         return view(await plane().reversals.reverse(link, [topic], pause=True, force=force))
 
-    @routes.post("/{topic}:failover", summary="Write on the target at once, whatever the source does")
+    @routes.post("/{topic}:failover", Role.OPERATOR, summary="Write on the target at once, whatever the source does")
     async def failover(link: str, topic: str, validate_only: ValidateOnly = False) -> MirrorData | FailoverPlanData:
         if validate_only:
             return FailoverPlanData.of(await plane().failbacks.failover_plan(link, topic))
@@ -66,6 +69,7 @@ def router(plane: Plane) -> APIRouter:
 
     @routes.post(
         "/{topic}:truncate-and-restore",
+        Role.ADMIN,
         status_code=202,
         summary="Create the failback destination anew, from the target",
     )
@@ -77,9 +81,9 @@ def router(plane: Plane) -> APIRouter:
     return routes
 
 
-def batch_router(plane: Plane) -> APIRouter:
+def batch_router(plane: Plane) -> Routes:
     """The routes of several topics. All are checked before the first is changed."""
-    routes = APIRouter(prefix="/v3/links/{link}/mirrors", tags=["failback"])
+    routes = Routes(prefix="/v3/links/{link}/mirrors", tags=["failback"])
 
     def views(records: Sequence[MirrorRecord]) -> MirrorList:
         return MirrorList(data=[MirrorData.of(plane().mirrors.view(record)) for record in records])
@@ -87,7 +91,10 @@ def batch_router(plane: Plane) -> APIRouter:
     _add_reverses(routes, plane, views)
 
     @routes.post(
-        ":undo", status_code=202, summary="Take promotes back: topics that are mirrored back go home as one set"
+        ":undo",
+        Role.OPERATOR,
+        status_code=202,
+        summary="Take promotes back: topics that are mirrored back go home as one set",
     )
     async def undo_all(link: str, body: UndoNames, validate_only: ValidateOnly = False) -> MirrorList:
         found = await plane().undos.undo(
@@ -99,7 +106,7 @@ def batch_router(plane: Plane) -> APIRouter:
         )
         return MirrorList(data=[MirrorData.of(view) for view in found])
 
-    @routes.post(":failover", summary="Write topics on the target at once, whatever the source does")
+    @routes.post(":failover", Role.OPERATOR, summary="Write topics on the target at once, whatever the source does")
     async def failover_all(
         link: str, body: MirrorNames, validate_only: ValidateOnly = False
     ) -> MirrorList | FailoverPlanList:
@@ -109,7 +116,12 @@ def batch_router(plane: Plane) -> APIRouter:
             return FailoverPlanList(data=[FailoverPlanData.of(plan) for plan in plans])
         return views(await failbacks.failover(link, body.mirror_topic_names))
 
-    @routes.post(":truncate-and-restore", status_code=202, summary="Create failback destinations anew, from the target")
+    @routes.post(
+        ":truncate-and-restore",
+        Role.ADMIN,
+        status_code=202,
+        summary="Create failback destinations anew, from the target",
+    )
     async def restore_all(
         link: str, body: MirrorNames, validate_only: ValidateOnly = False
     ) -> MirrorList | RestorePlanList:
@@ -122,11 +134,12 @@ def batch_router(plane: Plane) -> APIRouter:
     return routes
 
 
-def _add_reverses(routes: APIRouter, plane: Plane, views: Callable[[Sequence[MirrorRecord]], MirrorList]) -> None:
+def _add_reverses(routes: Routes, plane: Plane, views: Callable[[Sequence[MirrorRecord]], MirrorList]) -> None:
     """Both halves of Confluent's verb, of several topics."""
 
     @routes.post(
         ":reverse-and-start-mirror",
+        Role.OPERATOR,
         status_code=202,
         summary="Mirror topics back; those that are mirrored are promoted first",
     )
@@ -138,7 +151,7 @@ def _add_reverses(routes: APIRouter, plane: Plane, views: Callable[[Sequence[Mir
             return ReversePlanList(data=plans)
         return views(await plane().reversals.reverse(link, body.mirror_topic_names, force=body.force))
 
-    @routes.post(":reverse-and-pause-mirror", status_code=202, summary="The same, and leave them paused")
+    @routes.post(":reverse-and-pause-mirror", Role.OPERATOR, status_code=202, summary="The same, and leave them paused")
     async def reverse_and_pause_all(
         link: str, body: ReverseMirrors, validate_only: ValidateOnly = False
     ) -> MirrorList | ReversePlanList:

@@ -5,9 +5,10 @@ With `validate_only=true` nothing is changed: the answer is the plan.
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from fastapi.responses import JSONResponse
 
+from gateway.api.access.roles import Role
 from gateway.api.mirrors.mirror_change_models import (
     DeletionPlanData,
     RepairMirror,
@@ -18,15 +19,17 @@ from gateway.api.mirrors.mirror_change_models import (
 from gateway.api.mirrors.mirror_models import MirrorData
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
+from gateway.api.routes import Routes
 from gateway.topics.rules.repair import RepairAction
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of one mirror topic that are not in `mirrors.py` or `failbacks.py`."""
-    routes = APIRouter(prefix="/v3/links/{link}/mirrors/{topic}", tags=["mirrors"])
+    routes = Routes(prefix="/v3/links/{link}/mirrors/{topic}", tags=["mirrors"])
 
     @routes.delete(
         "",
+        Role.ADMIN,
         status_code=204,
         summary="Delete a mirror topic; the topic stays on the target unless delete_topic says so",
         responses={200: {"model": DeletionPlanData, "description": "The plan, with validate_only"}},
@@ -41,7 +44,9 @@ def router(plane: Plane) -> APIRouter:
         await deletion.delete(link, topic, topic_too=delete_topic, force=force)
         return Response(status_code=204)
 
-    @routes.post(":repair", status_code=202, summary="Set a FAILED mirror topic going again, deleting nothing")
+    @routes.post(
+        ":repair", Role.OPERATOR, status_code=202, summary="Set a FAILED mirror topic going again, deleting nothing"
+    )
     async def repair_mirror(
         link: str, topic: str, body: RepairMirror | None = None, validate_only: ValidateOnly = False
     ) -> MirrorData | RepairPlanData:
@@ -51,7 +56,9 @@ def router(plane: Plane) -> APIRouter:
         record = await repair.repair(link, topic, body.chosen if body else None)
         return MirrorData.of(plane().mirrors.view(record))
 
-    @routes.post(":recreate", status_code=202, summary="Delete a FAILED mirror topic's copy, and fill it anew")
+    @routes.post(
+        ":recreate", Role.ADMIN, status_code=202, summary="Delete a FAILED mirror topic's copy, and fill it anew"
+    )
     async def recreate_mirror(
         link: str, topic: str, validate_only: ValidateOnly = False
     ) -> MirrorData | RepairPlanData:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
-from gateway.api.access.roles import caller_name
+from gateway.api.access.roles import Role, caller_name
 from gateway.api.mirrors.mirror_change_models import CreatePlanData, PromotePlanData
 from gateway.api.mirrors.mirror_models import (
     AlterMirrors,
@@ -21,13 +21,14 @@ from gateway.api.models import MirrorNames, ValidateOnly
 from gateway.api.paging import Paged
 from gateway.api.plane import Plane
 from gateway.api.rehearsal_models import RehearsalData, RehearsalPlanData, RehearsePromote
+from gateway.api.routes import Routes
 from gateway.state.mirror_states import MirrorOperation
 from gateway.state.records import MirrorState
 
 
-def router(plane: Plane) -> APIRouter:
+def router(plane: Plane) -> Routes:
     """The routes of mirror topics."""
-    routes = APIRouter(prefix="/v3/links/{link}/mirrors", tags=["mirrors"])
+    routes = Routes(prefix="/v3/links/{link}/mirrors", tags=["mirrors"])
 
     @routes.get("", summary="List the mirror topics of a link")
     async def list_mirrors(link: str, pages: Paged, mirror_status: MirrorState | None = None) -> MirrorList:
@@ -35,7 +36,7 @@ def router(plane: Plane) -> APIRouter:
         page, metadata = pages.cut(mirrors.records(link, mirror_status), mirror_key, partitions_of)
         return MirrorList(metadata=metadata, data=[MirrorData.of(mirrors.view(record)) for record in page])
 
-    @routes.post("", status_code=201, summary="Create a mirror topic and begin to mirror")
+    @routes.post("", Role.OPERATOR, status_code=201, summary="Create a mirror topic and begin to mirror")
     async def create_mirror(
         link: str, body: CreateMirror, validate_only: ValidateOnly = False
     ) -> MirrorData | CreatePlanData:
@@ -60,7 +61,12 @@ def router(plane: Plane) -> APIRouter:
 
     _add_switches(routes, plane)
 
-    @routes.post("/{topic}:promote", status_code=202, summary="Begin to promote a mirror topic to the target, or home")
+    @routes.post(
+        "/{topic}:promote",
+        Role.OPERATOR,
+        status_code=202,
+        summary="Begin to promote a mirror topic to the target, or home",
+    )
     async def promote_mirror(
         link: str, topic: str, body: PromoteMirror | None = None, validate_only: ValidateOnly = False
     ) -> MirrorData | PromotePlanData:
@@ -74,7 +80,7 @@ def router(plane: Plane) -> APIRouter:
     return routes
 
 
-def _add_switches(routes: APIRouter, plane: Plane) -> None:
+def _add_switches(routes: Routes, plane: Plane) -> None:
     """Pause and resume of one topic. With `validate_only` the answer is the mirror as it is, or the refusal."""
 
     async def would(operation: MirrorOperation, link: str, topic: str) -> None:
@@ -82,7 +88,7 @@ def _add_switches(routes: APIRouter, plane: Plane) -> None:
             if outlook.refused is not None:
                 raise outlook.refused
 
-    @routes.post("/{topic}:pause", summary="Pause a mirror topic")
+    @routes.post("/{topic}:pause", Role.OPERATOR, summary="Pause a mirror topic")
     async def pause_mirror(link: str, topic: str, validate_only: ValidateOnly = False) -> MirrorData:
         mirrors = plane().mirrors
         if validate_only:
@@ -91,7 +97,7 @@ def _add_switches(routes: APIRouter, plane: Plane) -> None:
             await mirrors.pause(link, topic)
         return MirrorData.of(mirrors.view(mirrors.record(link, topic)))
 
-    @routes.post("/{topic}:resume", summary="Resume a paused mirror topic")
+    @routes.post("/{topic}:resume", Role.OPERATOR, summary="Resume a paused mirror topic")
     async def resume_mirror(link: str, topic: str, validate_only: ValidateOnly = False) -> MirrorData:
         mirrors = plane().mirrors
         if validate_only:
@@ -101,22 +107,23 @@ def _add_switches(routes: APIRouter, plane: Plane) -> None:
         return MirrorData.of(mirrors.view(mirrors.record(link, topic)))
 
 
-def batch_router(plane: Plane) -> APIRouter:
+def batch_router(plane: Plane) -> Routes:
     """The routes for several mirror topics at once: a promote treats them as one set."""
-    routes = APIRouter(tags=["mirrors"])
+    routes = Routes(tags=["mirrors"])
 
-    @routes.post("/v3/links/{link}/mirrors:pause", summary="Pause mirror topics")
+    @routes.post("/v3/links/{link}/mirrors:pause", Role.OPERATOR, summary="Pause mirror topics")
     async def pause_mirrors(link: str, body: MirrorNames, validate_only: ValidateOnly = False) -> MirrorList:
         views = await plane().mirrors.pause_all(link, body.mirror_topic_names, validate_only=validate_only)
         return MirrorList(data=[MirrorData.of(view) for view in views])
 
-    @routes.post("/v3/links/{link}/mirrors:resume", summary="Resume paused mirror topics")
+    @routes.post("/v3/links/{link}/mirrors:resume", Role.OPERATOR, summary="Resume paused mirror topics")
     async def resume_mirrors(link: str, body: MirrorNames, validate_only: ValidateOnly = False) -> MirrorList:
         views = await plane().mirrors.resume_all(link, body.mirror_topic_names, validate_only=validate_only)
         return MirrorList(data=[MirrorData.of(view) for view in views])
 
     @routes.post(
         "/v3/links/{link}/mirrors:promote",
+        Role.OPERATOR,
         status_code=202,
         summary="Begin to promote mirror topics as one set, to the target or home",
     )
@@ -138,6 +145,7 @@ def batch_router(plane: Plane) -> APIRouter:
 
     @routes.post(
         "/v3/links/{link}/mirrors:rehearse-promote",
+        Role.OPERATOR,
         summary="Do all of a promote as one set but the cutover, go back, and tell who waited how long",
     )
     async def rehearse_promote(
@@ -150,6 +158,7 @@ def batch_router(plane: Plane) -> APIRouter:
 
     @routes.post(
         "/v3/links/{link}/mirrors:cancel-promote",
+        Role.OPERATOR,
         summary="Call off promotes that have not cut over: their sets go back to what they were",
     )
     async def cancel_promote(

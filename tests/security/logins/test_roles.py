@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.api.access.roles import ROUTES, Caller, Role, find, refusal
+from gateway.api.access.roles import Caller, Role, RouteTable
 from gateway.api.app import create_app
 from gateway.api.own import create_own_app
 from gateway.console.feed import Feed
@@ -35,6 +35,7 @@ def _unused() -> Any:
 
 APP = create_app(_unused, _NoMetrics(), fleet=_unused)
 OWN = create_own_app(_unused, _NoMetrics(), dict, feed=Feed(_unused, time.monotonic))
+TABLE = RouteTable((*OWN.rows, *APP.rows))
 
 
 def served(app: Any) -> set[tuple[str, str]]:
@@ -54,30 +55,30 @@ def served(app: Any) -> set[tuple[str, str]]:
 
 def test_every_route_has_its_row_and_every_row_its_route() -> None:
     """A route that nobody has given a role fails here, and is 404 for everybody until it has one."""
-    rows = {(row.method, row.path) for row in ROUTES}
+    rows = {(row.method, row.path) for row in TABLE.rows}
     assert rows == served(APP) | served(OWN)
-    assert len(rows) == len(ROUTES)
+    assert len(rows) == len(TABLE.rows)
 
 
 def test_a_route_without_a_row_is_nobodys() -> None:
     admin = Caller("a", Role.ADMIN, "token")
-    assert refusal(admin, "POST", "/v3/secrets") == (404, "Not Found")
-    assert refusal(admin, "PATCH", "/v3/links") == (405, "PATCH is not served here, GET, POST is")
+    assert TABLE.refusal(admin, "POST", "/v3/secrets") == (404, "Not Found")
+    assert TABLE.refusal(admin, "PATCH", "/v3/links") == (405, "PATCH is not served here, GET, POST is")
 
 
 def test_only_what_says_nothing_is_open() -> None:
     pages = {"/docs", "/docs/{file}", "/console", "/console/{file}", "/console/caller"}
-    assert {row.path for row in ROUTES if row.role is Role.ANYONE} == {"/health", "/ready", *pages}
+    assert {row.path for row in TABLE.rows if row.role is Role.ANYONE} == {"/health", "/ready", *pages}
 
 
 def test_whoever_reads_changes_nothing() -> None:
-    for row in ROUTES:
+    for row in TABLE.rows:
         assert (row.role <= Role.VIEWER) == (row.method == "GET" or row.reads), row
-    assert [row.path for row in ROUTES if row.reads] == ["/v3/migrations:check"]
+    assert [row.path for row in TABLE.rows if row.reads] == ["/v3/migrations:check"]
 
 
 def test_an_operator_gets_no_secret_and_deletes_no_record() -> None:
-    admins = {(row.method, row.path) for row in ROUTES if row.role is Role.ADMIN}
+    admins = {(row.method, row.path) for row in TABLE.rows if row.role is Role.ADMIN}
     assert admins == {
         ("POST", "/v3/links"),
         ("DELETE", "/v3/links/{link}"),
@@ -127,14 +128,14 @@ def test_a_path_means_the_same_to_the_table_and_to_the_application(pieces: list[
     assert_same(method, "/kafka/v3/clusters/T/links/" + "".join(pieces))
 
 
-@pytest.mark.parametrize("row", ROUTES, ids=lambda row: f"{row.method} {row.path}")
+@pytest.mark.parametrize("row", TABLE.rows, ids=lambda row: f"{row.method} {row.path}")
 def test_every_row_is_the_route_of_its_path(row: Any) -> None:
     if row.path.startswith(("/v3/links", CONFLUENT)):
         assert_same(row.method, example(row.path))
 
 
 def assert_same(method: str, path: str) -> None:
-    asked = find(method, path)
+    asked = TABLE.find(method, path)
     scope = {"type": "http", "method": method, "path": path, "root_path": "", "headers": [], "query_string": b""}
     routed = route_of(APP.routes, scope)
     assert (asked.route.path if asked else None) == routed
@@ -174,7 +175,7 @@ async def api(tmp_path: Path) -> AsyncIterator[SecuredApi]:
 
 async def test_every_row_holds_over_http(api: SecuredApi) -> None:
     """Each role on each route: 403 exactly where the table says so, and nothing was done by it."""
-    for row, name in itertools.product(ROUTES, PRINCIPALS):
+    for row, name in itertools.product(TABLE.rows, PRINCIPALS):
         if row.role is Role.ANYONE:
             continue
         request = api.client(f"a-token-of-the-{name}")

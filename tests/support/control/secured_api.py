@@ -9,7 +9,7 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,15 @@ from typing import Any
 import httpx
 
 from gateway.api.access.audit import LOGGER, AuditTrail
+from gateway.api.access.roles import RouteTable
 from gateway.api.leader_forwarding import LeaderForwarding
 from gateway.api.own import create_own_app
 from gateway.config.api import Api
 from gateway.console.timeline import Timeline
 from gateway.devcluster import claim_ports, release_ports
+from gateway.errors import NotFound
 from gateway.fleet.peers.channel import Peers
+from gateway.fleet.views import GatewayView
 from gateway.runtime.api import ApiServer
 from gateway.runtime.console import console_feed
 from gateway.runtime.trends import TrendKeeper
@@ -40,6 +43,22 @@ class _Lines(logging.Handler):
         self._lines.append(record.getMessage())
 
 
+class NoGateways:
+    """A fleet that nobody is in."""
+
+    def list(self) -> Sequence[GatewayView]:
+        return ()
+
+    def describe(self, name: str) -> GatewayView:
+        raise NotFound(f"the fleet has no gateway '{name}'")
+
+    async def forget(self, name: str) -> None:
+        self.describe(name)
+
+    def forgotten(self, name: str) -> Sequence[str]:
+        return [self.describe(name).name]
+
+
 class SecuredApi:
     """One gateway's API. `audit`: the lines of the audit trail, as text. `checks`: of /health and /ready."""
 
@@ -54,12 +73,13 @@ class SecuredApi:
         metrics = Metrics()
         metrics.control = plane.service.numbers
         self.trends = TrendKeeper(self.peers, lambda: self.forwarding)
-        self.app = shared_app(lambda: plane.service, metrics, trends=lambda: self.trends.trends)
+        self.app = shared_app(lambda: plane.service, metrics, fleet=NoGateways, trends=lambda: self.trends.trends)
         self.timeline = Timeline(plane.store, lambda: plane.now_ms)
         self.feed = console_feed(lambda: self.forwarding, self.timeline, time.monotonic)
-        own = create_own_app(plane.service.status, metrics, dict, self._found, self.app.openapi, self.feed)
+        own = create_own_app(plane.service.status, metrics, dict, self._found, self.app.described, self.feed)
         trail = AuditTrail(lambda: name, plane.store, lambda: plane.now_ms)
-        self.forwarding = LeaderForwarding(own, self.peers, lambda: self.leader, trail, lambda: name)
+        table = RouteTable((*own.rows, *self.app.rows))
+        self.forwarding = LeaderForwarding(own, self.peers, lambda: self.leader, trail, table, lambda: name)
         self._server = ApiServer(self.forwarding, settings)
         self._handler = _Lines(self.audit)
 

@@ -6,15 +6,17 @@ So one application serves them all; whose request it answers stands in a context
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, Final
 
-from fastapi import FastAPI
-
+from gateway.api.access.roles import RouteTable
 from gateway.api.app import create_app
 from gateway.api.own import create_own_app
+from gateway.api.routes import RestApp
+from gateway.console.feed import Feed
 from gateway.console.rules.trends import Trends
 
 _PARTS: ContextVar[tuple[Any, ...]] = ContextVar("_PARTS")
@@ -22,10 +24,12 @@ _PARTS: ContextVar[tuple[Any, ...]] = ContextVar("_PARTS")
 
 
 class SharedApp:
-    """An ASGI application that stands for a FastAPI one with parts of its own."""
+    """An ASGI application that stands for one of `api/` with parts of its own."""
 
-    def __init__(self, app: FastAPI, parts: tuple[Any, ...]) -> None:
+    def __init__(self, app: RestApp, parts: tuple[Any, ...]) -> None:
         self.openapi: Final = app.openapi
+        self.described: Final = app.described
+        self.rows: Final = app.rows
         self._app = app
         self._parts = parts
 
@@ -51,14 +55,21 @@ def _part(index: int) -> Callable[[], Any]:
 
 
 @cache
-def _led(fleet: bool, writes: bool) -> FastAPI:
+def _led(fleet: bool, writes: bool) -> RestApp:
     told = (_part(3) if fleet else None, _part(4) if writes else None)
     return create_app(_part(0), _Metrics(), _part(2), *told, _part(5))
 
 
 @cache
-def _own() -> FastAPI:
+def _own() -> RestApp:
     return create_own_app(_part(0), _Metrics(), _part(2), _part(3))
+
+
+@cache
+def every_route() -> RouteTable:
+    """All that a gateway serves, with its own pages and the console's."""
+    own = create_own_app(_part(0), _Metrics(), dict, feed=Feed(_part(0), time.monotonic))
+    return RouteTable((*own.rows, *_led(True, True).rows))
 
 
 def shared_app(

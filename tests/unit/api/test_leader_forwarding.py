@@ -15,6 +15,7 @@ from gateway.api.access.roles import CALLER, Caller, Role
 from gateway.api.leader_forwarding import LeaderForwarding
 from gateway.fleet.peers.channel import PeerRefused, PeerUnavailable
 from gateway.kafka.connection.errors import NetError
+from tests.support.control.shared_app import every_route
 
 
 class Wires:
@@ -63,7 +64,9 @@ class Scene:
         self.knows = "leader"
         peers: list[Any] = list(self.wires)
         audit = AuditTrail(str, None, lambda: 0)
-        self.leader, self.follower = (LeaderForwarding(own(), each, lambda: self.knows, audit) for each in peers)
+        self.leader, self.follower = (
+            LeaderForwarding(own(), each, lambda: self.knows, audit, every_route()) for each in peers
+        )
         self.caller = Caller("anna", Role.ADMIN, "token", "10.0.0.9:1")
 
     async def call(self, forwarding: LeaderForwarding, method: str, path: str, **options: Any) -> httpx.Response:
