@@ -120,6 +120,19 @@ def test_a_pod_has_no_more_than_it_needs(shape: str) -> None:
     assert set(modes) == {0o440}
 
 
+def test_probes_and_prometheus_come_by_the_management_listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = rendered("scaled")
+    settings = settings_of(text, tmp_path, monkeypatch)
+    (container,) = objects(text, "StatefulSet")[0]["spec"]["template"]["spec"]["containers"]
+    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+    assert (settings.management.host, settings.management.port) == ("0.0.0.0", ports["management"])
+    asked = {name: container[name]["httpGet"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert {one["port"] for one in asked.values()} == {"management"}
+    assert [one["path"] for one in asked.values()] == ["/health", "/health", "/ready"]
+    (endpoint,) = objects(text, "ServiceMonitor")[0]["spec"]["endpoints"]
+    assert (endpoint["port"], endpoint["path"]) == ("management", "/metrics")
+
+
 def test_the_end_of_a_pod_leaves_time_for_the_promote_and_for_the_gateway() -> None:
     (pods,) = objects(rendered("minimal"), "StatefulSet")
     assert pods["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= 60 + CLOSE_S
@@ -167,7 +180,6 @@ def test_settings_of_the_file_can_be_given(tmp_path: Path, monkeypatch: pytest.M
         (("--set", "target.bootstrapServers=a:1,replica=3"), "replica"),
         (("--set", "target.bootstrapServers=a:1,listeners.internal.brokerz=3"), "brokerz"),
         (("--set", "target.bootstrapServers=a:1,api.expose=true"), "api."),
-        (("--set", "target.bootstrapServers=a:1,monitoring.serviceMonitor.enabled=true"), "api.expose"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_name(args: tuple[str, ...], words: str) -> None:

@@ -59,6 +59,7 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "listenerDefaults.service.type": {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]},
     "listenerDefaults.service.loadBalancerSourceRanges": _each({"type": "string"}),
     "listenerDefaults.service.externalTrafficPolicy": {"enum": ["Cluster", "Local"]},
+    "management.port": _PORT,
     "api.port": _PORT,
     "api.allowedHosts": _each({"type": "string"}),
     "api.principals": _each(
@@ -80,7 +81,6 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "autoscaling.targetCPU": {"minimum": 1},
     "shutdown.waitForPromoteSeconds": {"minimum": 0},
     "shutdown.gracePeriodSeconds": {"minimum": 30},
-    "monitoring.serviceMonitor.tokenSecret": {"additionalProperties": False, "properties": dict(_SECRET)},
 }
 """What a value may be, beside its default's type."""
 

@@ -45,7 +45,6 @@ port: {{ int .Values.api.port }}
 token_file: /var/lib/lockgate/api.token
 {{- if .Values.api.expose }}
 host: 0.0.0.0
-public_metrics: {{ .Values.api.publicMetrics }}
 allowed_hosts: {{ concat (list (printf "%s-api.%s.svc" (include "lockgate.fullname" .) .Release.Namespace) (printf "%s-api.%s.svc.%s" (include "lockgate.fullname" .) .Release.Namespace .Values.clusterDomain) "localhost") .Values.api.allowedHosts | toJson }}
 tls:
   certificate: /etc/lockgate-secrets/api/tls/tls.crt
@@ -75,6 +74,7 @@ host: 127.0.0.1
     "listener" (include "lockgate.endpoint" $listeners.internal | fromYaml)
     "listeners" $further
     "api" (include "lockgate.config.api" . | fromYaml)
+    "management" (dict "host" "0.0.0.0" "port" (int .Values.management.port))
     "links" $links
     "log" (dict "level" .Values.log.level "format" "json") -}}
 {{ mergeOverwrite $settings (deepCopy .Values.config) | toYaml }}

@@ -84,19 +84,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ ternary "https://localhost" "http://127.0.0.1" .Values.api.expose }}:{{ .Values.api.port }}
 {{- end -}}
 
-{{/* A probe of REST on this pod's own loopback, which needs no token: `list $ "/health"`. */}}
-{{- define "lockgate.probe" -}}
-{{- $root := index . 0 -}}
-exec:
-  command:
-    - python
-    - -c
-    - >-
-      import ssl, urllib.request;
-      urllib.request.urlopen("{{ include "lockgate.url" $root }}{{ index . 1 }}", timeout=3, context=ssl._create_unverified_context())
-timeoutSeconds: 5
-{{- end -}}
-
 {{/* What all Services of a listener have: `list $ LISTENER`. */}}
 {{- define "lockgate.service" -}}
 {{- $one := index . 1 -}}
