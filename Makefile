@@ -79,9 +79,9 @@ demo-app: need-demo venv brokers ## Move four applications as sets from one file
 	@$(BIN)/python -m demo.app $(DEMO_ARGS)
 
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the next eleven; of security, rights and limits (PYTEST_ARGS="-k name" for some)
+test: need-test venv brokers toxiproxy ## Run every test but those of the next twelve; of security, rights and limits (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \
-		--ignore=tests/pages --ignore=tests/console --ignore=tests/hand --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration \
+		--ignore=tests/pages --ignore=tests/console --ignore=tests/hand --ignore=tests/quickstart --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration \
 		--ignore=tests/integration/mirror --ignore=tests/integration/promote --ignore=tests/model/test_widest.py \
 		--ignore-glob='$(OWNERSHIP)' --ignore=tests/integration/net/test_broker_loss.py \
 		--ignore=tests/security/links --ignore=tests/security/listeners --ignore=tests/security/logins $(PYTEST_ARGS)
@@ -101,6 +101,12 @@ test-console: need-pages venv brokers ## Run the tests of the web console: in a 
 .PHONY: test-hand
 test-hand: need-test venv ## Run the command line in a pseudo-terminal at four widths, and in a pipe
 	@$(BIN)/pytest tests/hand $(PYTEST_ARGS)
+
+.PHONY: test-quickstart
+test-quickstart: need-test venv ## Run `lockgate quickstart` from the wheel in an empty environment, with a JDK alone
+	@rm -f $(BUILD)/quickstart.txt
+	@$(BIN)/pytest tests/quickstart $(PYTEST_ARGS)
+	@cat $(BUILD)/quickstart.txt
 
 .PHONY: test-exact
 test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exactness: every kind of topic and client

@@ -1,31 +1,20 @@
 """What the wheel holds."""
 
-import shutil
-import subprocess
-import sys
 import zipfile
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
+from gateway.devcluster import KAFKA_VERSIONS
+from tests.support.wheel import build_wheel
+
 ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel, built from a copy, so that no build folder is left behind and none is reused."""
-    copy = tmp_path_factory.mktemp("project") / "lockgate"
-    left_out = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
-    shutil.copytree(ROOT, copy, ignore=left_out)
-    out = tmp_path_factory.mktemp("dist")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(copy)],
-        check=True,
-        capture_output=True,
-    )
-    (built,) = out.glob("*.whl")
-    return zipfile.ZipFile(built)
+    return zipfile.ZipFile(build_wheel(tmp_path_factory.mktemp("wheel")))
 
 
 def test_the_wheel_holds_just_the_two_packages(wheel: zipfile.ZipFile) -> None:
@@ -44,6 +33,7 @@ def test_the_wheel_holds_every_module_and_its_data(wheel: zipfile.ZipFile) -> No
     assert {f"gateway/api/docs/docs.{kind}" for kind in ("html", "css", "js")} <= packed
     page = (ROOT / "gateway/console/page").iterdir()
     assert {f"gateway/console/page/{file.name}" for file in page} <= packed
+    assert {f"gateway/devcluster/locks/{version}.lock" for version in KAFKA_VERSIONS} <= packed
     assert wheel.read("gateway/devcluster/pom.xml") == (ROOT / "configs" / "brokers" / "pom.xml").read_bytes()
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import dev, gateway, group, health, serve, support_bundle
+from gateway.cli import dev, gateway, group, health, quickstart, serve, support_bundle
 from gateway.cli.commands import ApiTyper
 from gateway.cli.jobs import job
 from gateway.cli.links import access, link, link_acls, link_schemas, quotas, users
@@ -22,6 +22,7 @@ app = ApiTyper(
 )
 app.command("serve")(serve.serve)
 app.command("health")(health.health)
+app.command("quickstart")(quickstart.quickstart)
 app.command("support-bundle")(support_bundle.support_bundle)
 link.app.add_typer(link_acls.app, name="acls")
 link.app.add_typer(link_schemas.app, name="schemas")

@@ -1,4 +1,5 @@
-"""The jars of a Kafka version: resolved by Maven once, kept in a folder of their own; and where that is.
+"""The jars of a Kafka version: resolved once, by Maven or by plain HTTPS, kept in a
+folder of their own; and where that is.
 
 Beside them is an archive of a broker's classes, parsed and verified once: brokers that map it start with much less CPU
 time. A JVM writes such an archive as it ends (JEP 350, dynamic class data sharing), here the one of a broker that was
@@ -11,12 +12,13 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from gateway.devcluster.downloads import download, locked_jars
 from gateway.devcluster.properties import write_log_config
 from gateway.devcluster.spec import DevClusterError, check_version
 
@@ -77,13 +79,17 @@ def class_path(kafka_version: str) -> str:
     return f"{brokers_folder(kafka_version) / 'libs'}/*"
 
 
-def ensure_jars(kafka_version: str) -> Path:
-    """Resolve the jars of a version unless they are there, and return their folder.
+def ensure_jars(kafka_version: str, told: Callable[[int, int], None] = lambda *_: None) -> Path:
+    """Resolve the jars of a version unless they are there, and return their folder: by Maven where it is installed,
+    else by plain HTTPS.
 
     Several processes may call this at once: one resolves, the others wait for it.
 
+    Args:
+        told: called with how many jars are there and how many there are in all, without Maven.
+
     Raises:
-        DevClusterError: no such version, no Maven, or Maven failed.
+        DevClusterError: no such version, or its jars cannot be had.
     """
     check_version(kafka_version)
     folder = brokers_folder(kafka_version)
@@ -92,22 +98,22 @@ def ensure_jars(kafka_version: str) -> Path:
     wanted = hashlib.sha256(pom.encode()).hexdigest()
     with _locked(folder.with_name(folder.name + ".lock")):
         if not (stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted):
-            _resolve(kafka_version, folder, pom)
+            if shutil.which("mvn") is None:
+                download(locked_jars(kafka_version), folder / "libs", told)
+            else:
+                _resolve(kafka_version, folder, pom)
             write_log_config(folder, level="WARN", stream="stderr")
             stamp.write_text(wanted, encoding="utf-8")
     return folder / "libs"
 
 
 def _resolve(kafka_version: str, folder: Path, pom: str) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise DevClusterError("Maven is needed to fetch the Kafka brokers: install it (Debian: apt install maven)")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     pom_file = folder / "pom.xml"
     pom_file.write_text(pom, encoding="utf-8")
     command = [
-        maven,
+        "mvn",
         "--batch-mode",
         "--quiet",
         "--file",

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +24,7 @@ from tests.support.brokers.logs import assert_equal, create_topic, log_ends, rea
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.jobs.spark_lab import produce
 from tests.support.waiting import wait_until
+from tests.support.wheel import build_wheel
 
 ROOT = Path(__file__).parents[2]
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
@@ -57,12 +56,7 @@ print("found in", *set(spark.sparkContext.parallelize(range(4), 4).map(where).co
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    copy, out = tmp_path_factory.mktemp("project") / "lockgate", tmp_path_factory.mktemp("dist")
-    left_out = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
-    shutil.copytree(ROOT, copy, ignore=left_out)
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(copy)]
-    subprocess.run(command, check=True, capture_output=True)
-    (built,) = out.glob("*.whl")
+    built = build_wheel(tmp_path_factory.mktemp("wheel"))
     assert zipfile.is_zipfile(built)
     return built
 
