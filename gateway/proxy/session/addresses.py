@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gateway.proxy.rules.own_names import PREFIX, is_own
+from gateway.proxy.rules.own_names import PREFIX
 from protocol.apis import ApiKey
-from protocol.codec import decode_response, encode_body
 from protocol.framing import framed
 from protocol.header import frame_response, response_body_offset
+from protocol.metadata import without_topics
 from protocol.patch import patch_brokers
 from protocol.wire import Buffer
 
@@ -58,8 +58,4 @@ def framed_with_addresses(advertised: Advertised, exchange: Exchange, body: Buff
 
 def _without_own(key: int, version: int, body: Buffer) -> Buffer:
     """A Metadata response without the gateway's own topics."""
-    if key != ApiKey.METADATA or _OWN not in bytes(body):
-        return body
-    response = decode_response(key, version, body)
-    response.topics = [topic for topic in response.topics if topic.name is None or not is_own(topic.name)]
-    return encode_body(response, version)
+    return without_topics(body, version, _OWN) if key == ApiKey.METADATA else body

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,10 +20,12 @@ from protocol.metadata import (
     metadata_request_topics,
     unknown_topics,
     without_auto_create,
+    without_topics,
 )
 from tests.unit.protocol import oracle
 
 KEY = ApiKey.METADATA
+OWN = b"__own"
 VERSIONS = range(14)
 
 
@@ -115,3 +120,61 @@ def test_a_request_cut_off_before_the_flag_is_malformed() -> None:
         metadata_request_topics(b"\xff\xff\xff\xff", 4)
     with pytest.raises(MalformedFrame):
         without_auto_create(b"\xff\xff\xff\xff", 4)
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+NAMES = st.builds(
+    lambda before, own, behind: (before + own + behind) or "t",
+    st.text(LETTERS, max_size=3),
+    st.sampled_from(["", "__own"]),
+    st.text(LETTERS, max_size=240) | st.integers(0, 240).map("x".__mul__),
+)
+CODES = st.sampled_from([0, 3, 5, 17, 29, 38, -1])
+
+
+def answer(version: int, topics: list[tuple[str, int]], topic_id: bytes = b"x" * 16) -> bytes:
+    """Of a broker: each topic with a partition."""
+    kind = MetadataResponse.MetadataResponseTopic
+    partition = kind.MetadataResponsePartition(
+        error_code=0,
+        partition_index=0,
+        leader_id=1,
+        leader_epoch=0,
+        replica_nodes=[1],
+        isr_nodes=[1],
+        offline_replicas=[],
+    )
+    broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="__own.example", port=9, rack="__own")
+    found = [
+        kind(error_code=code, name=name, topic_id=UUID(bytes=topic_id), is_internal=False, partitions=[partition])
+        for name, code in topics
+    ]
+    return encode_body(
+        MetadataResponse(throttle_time_ms=0, brokers=[broker], cluster_id="__own", controller_id=1, topics=found),
+        version,
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@oracle.PER_VERSION
+@given(topics=st.lists(st.tuples(NAMES, CODES), max_size=5), topic_id=st.binary(min_size=16, max_size=16))
+def test_an_answer_without_some_topics(version: int, topics: list[tuple[str, int]], topic_id: bytes) -> None:
+    left = [(name, code) for name, code in topics if not name.startswith("__own")]
+    body = answer(version, topics, topic_id)
+    assert bytes(without_topics(body, version, OWN)) == answer(version, left, topic_id)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("before", ["", *LETTERS])
+def test_a_name_in_another_ones_is_none(version: int, before: str) -> None:
+    """Of each length: its own may pass for a code, its first letter for a length."""
+    topics = [(f"{before}__own".ljust(length, "x"), 0) for length in range(6, 250)]
+    body = answer(version, topics)
+    assert bytes(without_topics(body, version, OWN)) == answer(version, topics if before else [])
+
+
+def test_ten_thousand_topics_are_no_turn() -> None:
+    body = answer(12, [*((f"orders-{number}", 0) for number in range(10_000)), ("__own", 0)])
+    began = time.thread_time()
+    without_topics(body, 12, OWN)
+    assert time.thread_time() - began < 0.01
