@@ -23,11 +23,11 @@ from gateway.proxy.produce.produce_plan import plan_produce
 from gateway.state.records import MirrorState
 from protocol.apis import ApiKey
 from protocol.batch.header import iter_batches, rewrite_batch
-from protocol.fetch import FetchPartition, Session
+from protocol.fetch import FetchPartition, FetchSessionId
 from protocol.fetch import build_request_body as build_fetch
 from protocol.framing import FrameReader
 from protocol.header import frame_request, frame_response, peek_request_header
-from protocol.produce import Part, PartitionResult, build_request_body, build_response_body, scan_request
+from protocol.produce import PartitionResult, ProducePart, build_request_body, build_response_body, scan_request
 
 TIMES: Final = (1, 4, 16)
 _VERSION: Final = 9
@@ -70,7 +70,7 @@ def produce_split(times: int) -> Callable[[], object]:
 
     def run() -> None:
         view = scan_request(body, _VERSION)
-        plan_produce([Part(*part) for part in view.parts], _ROUTING, _leader, _leased)
+        plan_produce([ProducePart(*part) for part in view.parts], _ROUTING, _leader, _leased)
 
     return run
 
@@ -89,7 +89,7 @@ def batch_rewrite(times: int) -> Callable[[], object]:
 def pass_fetch(times: int) -> Callable[[], object]:
     """Pass on 16 Fetches (× times) of one topic, and empty answers."""
     part: dict[str | bytes, list[FetchPartition]] = {bytes(range(16)): [FetchPartition(0, 0)]}
-    body = build_fetch(_FETCH_VERSION, part, session=Session(1, 1))
+    body = build_fetch(_FETCH_VERSION, part, session=FetchSessionId(1, 1))
     return passing(frame_request(int(ApiKey.FETCH), _FETCH_VERSION, 1, "client", body), 16 * times)
 
 

@@ -22,12 +22,12 @@ from gateway.links.links import Links
 from gateway.links.running import RunningLinks
 from gateway.links.update import LinkUpdates
 from gateway.migration.call_off import PromoteCallOffs
-from gateway.migration.carry_out import CarryOut
+from gateway.migration.carry_out import StepExecutor
 from gateway.migration.client_errors import WatchedErrors
-from gateway.migration.history import MirrorHistory
-from gateway.migration.keeps import Keeps
+from gateway.migration.history import MirrorTrends
+from gateway.migration.keeps import UndoRetention
 from gateway.migration.migrations import Migrations
-from gateway.migration.promote_sets import AsOne
+from gateway.migration.promote_sets import SetPromotion
 from gateway.migration.ready import ReadinessCheck
 from gateway.migration.run import MigrationRun
 from gateway.migration.undo import MigrationUndo
@@ -279,7 +279,7 @@ def groups(parts: ControlParts, promoter: GroupPromoter, reports: GroupReports) 
 
 def migrations(
     parts: ControlParts, mirrors: Mirrors, groups: Groups, promoter: GroupPromoter, reports: GroupReports
-) -> tuple[Migrations, MigrationRun, ReadinessCheck, MirrorHistory, WatchedErrors]:
+) -> tuple[Migrations, MigrationRun, ReadinessCheck, MirrorTrends, WatchedErrors]:
     """What is made and shown of migrations, what carries them out, how ready they are, and what their clients get."""
     errors = WatchedErrors(records=parts.records, ask=parts.ask_answers)
     world = WorldReader(
@@ -292,7 +292,7 @@ def migrations(
         client_errors=errors.of,
         clock=parts.clock,
     )
-    history = MirrorHistory(parts.records.store.mirrors, parts.engine.status)
+    history = MirrorTrends(parts.records.store.mirrors, parts.engine.status)
     check = ReadinessCheck(
         records=parts.records,
         views=parts.views,
@@ -305,11 +305,11 @@ def migrations(
     )
     made = Migrations(records=parts.records, world=world, scores=check.scores)
 
-    carry_out = CarryOut(
+    carry_out = StepExecutor(
         records=parts.records,
         mirrors=mirrors,
         groups=groups,
-        sets=AsOne(mirrors, groups),
+        sets=SetPromotion(mirrors, groups),
         pauses=parts.pauses_seen,
         clock=parts.clock,
     )
@@ -320,7 +320,7 @@ def migrations(
 
 
 def ways_back(
-    parts: ControlParts, migrations: Migrations, mirrors: Mirrors, groups: Groups, undos: Undos, keeps: Keeps
+    parts: ControlParts, migrations: Migrations, mirrors: Mirrors, groups: Groups, undos: Undos, keeps: UndoRetention
 ) -> tuple[MigrationUndo, PromoteCallOffs]:
     """Behind the cutover, and before it."""
     records = parts.records

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from gateway.access.acl_sync import AclSync
-from gateway.access.rules.users import Identities
+from gateway.access.rules.users import ClientIdentities
 from gateway.cutover.failback.destination import FailbackDestinations
 from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.run import FailbackTools
@@ -59,8 +59,8 @@ from gateway.operations.offset_translation import (
 from gateway.operations.origin_ends import NetSourceEnds, NetTargetEnds, SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources, SourcesForViews
-from gateway.schemas.check import MissingIds, SchemaCheck
-from gateway.schemas.gate import SchemaGate
+from gateway.schemas.check import MissingIdRequests, SchemaCheck
+from gateway.schemas.gate import LinkSchemaGates
 from gateway.schemas.schema_sync import SchemaSync
 from gateway.state.store import StateStore
 from gateway.topics.config_drift import ConfigDrift
@@ -95,7 +95,7 @@ class ControlParts:
         map_topics: AsksMapTopic = no_map_topic,
         host: Host = MACHINE,
         publisher: RoutingPublisher | None = None,
-        identities: Identities = Identities(),  # noqa: B008 - it cannot be changed
+        identities: ClientIdentities = ClientIdentities(),  # noqa: B008 - it cannot be changed
         ask_answers: AsksGateways = nobody_counts,
         lease_valid: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -147,13 +147,13 @@ class ControlParts:
             door=self.door,
             clock=host.monotonic,
         )
-        self.schema_gate = SchemaGate(
+        self.schema_gate = LinkSchemaGates(
             records=self.records,
             check=SchemaCheck(records=self.records, target=target, sync=self.schema_sync),
             sync=self.schema_sync,
             clock=host.monotonic,
         )
-        self.missing_ids = MissingIds(
+        self.missing_ids = MissingIdRequests(
             records=self.records, engine=self.engine, sync=self.schema_sync, clock=host.monotonic
         )
         self.measure = Measure(

@@ -39,7 +39,7 @@ from gateway.groups.reports import GroupReports
 from gateway.migration.client_errors import LOOK_EVERY_S as CLIENT_ERRORS_EVERY_S
 from gateway.migration.discovery import Discovery
 from gateway.migration.history import SAMPLE_EVERY_S
-from gateway.migration.keeps import Keeps
+from gateway.migration.keeps import UndoRetention
 from gateway.migration.ready import JUDGE_EVERY_S
 from gateway.migration.rehearse import LOOK_EVERY_S as REHEARSALS_EVERY_S
 from gateway.migration.rehearse import MigrationRehearsals
@@ -134,7 +134,7 @@ class ControlService:
         self.migrations, self._migration_run, self.readiness, self._history, self._client_errors = migrations(
             parts, self.mirrors, self.groups, group_promoter, group_reports
         )
-        keeps = Keeps(parts.records, self.migrations)
+        keeps = UndoRetention(parts.records, self.migrations)
         self.undos = Undos(
             records=parts.records,
             mirrors=self.mirrors,

@@ -18,7 +18,7 @@ from protocol.wire import INT32, Buffer
 _SIZE = 16  # bytes of a digest
 
 
-class Told(NamedTuple):
+class AnswerDigest(NamedTuple):
     """An answer. `message`: None when it has the digest that was known. `digest`: of all but the throttle time."""
 
     message: Any | None
@@ -36,14 +36,14 @@ class _AskedAgain(RawRequest):
         """See `RawRequest`."""
         return encode_body(self._message, version)
 
-    def decode(self, body: Buffer, version: int) -> Told:
+    def decode(self, body: Buffer, version: int) -> AnswerDigest:
         """See `RawRequest`."""
         found = blake2b(digest_size=_SIZE, salt=version.to_bytes(2, "big"))
         found.update(memoryview(body)[INT32.size if version >= self.throttled_from else 0 :])
         digest = found.digest()
         if digest == self._known:
-            return Told(None, digest)
-        return Told(decode_response(self.API_KEY, version, body), digest)
+            return AnswerDigest(None, digest)
+        return AnswerDigest(decode_response(self.API_KEY, version, body), digest)
 
 
 class MetadataAgain(_AskedAgain):

@@ -60,16 +60,16 @@ class FetchPartition(NamedTuple):
     last_epoch: int = -1
 
 
-class Session(NamedTuple):
+class FetchSessionId(NamedTuple):
     """An incremental fetch session (KIP-227): the id the broker gave and the epoch of the next request."""
 
     id: int = NO_SESSION
     epoch: int = NO_SESSION_EPOCH
 
     @property
-    def following(self) -> Session:
+    def following(self) -> FetchSessionId:
         """The session after one answered request; epochs wrap from 2^31-1 to 1."""
-        return Session(self.id, 1 if self.epoch >= 0x7FFFFFFF else self.epoch + 1)
+        return FetchSessionId(self.id, 1 if self.epoch >= 0x7FFFFFFF else self.epoch + 1)
 
 
 class FetchedPartition(NamedTuple):
@@ -113,7 +113,7 @@ def build_request_body(
     min_bytes: int = 1,
     max_bytes: int = 50 * 1024 * 1024,
     read_committed: bool = False,
-    session: Session = Session(),  # noqa: B008 - immutable
+    session: FetchSessionId = FetchSessionId(),  # noqa: B008 - immutable
     forgotten: Mapping[Topic, Sequence[int]] | None = None,
     rack_id: str = "",
 ) -> bytes:

@@ -42,7 +42,7 @@ _TAGS = b"\x00"
 _new = tuple.__new__  # a NamedTuple's own takes three times as long
 
 
-class Part(NamedTuple):
+class ProducePart(NamedTuple):
     """One partition of a request: its records are `body[start:end]`."""
 
     topic: str
@@ -57,7 +57,7 @@ class ProduceRequestView(NamedTuple):
     transactional_id: str | None
     acks: int
     timeout_ms: int
-    parts: list[Part]
+    parts: list[ProducePart]
 
 
 class PartitionResult(NamedTuple):
@@ -88,7 +88,7 @@ def scan_request(body: Buffer, version: int, max_parts: int = MAX_PARTS) -> Prod
     transactional_id, at = read_string(body, 0)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, at)
     at += 6
-    parts: list[Part] = []
+    parts: list[ProducePart] = []
     end = len(body)
     (topics,) = INT32.unpack_from(body, at)
     at += 4
@@ -104,15 +104,15 @@ def scan_request(body: Buffer, version: int, max_parts: int = MAX_PARTS) -> Prod
             at = start + size if size > 0 else start
             if at > end or size < -1:
                 raise MalformedFrame(f"{size} bytes of records do not fit in the frame")
-            parts.append(_new(Part, (topic, index, start, at)))
+            parts.append(_new(ProducePart, (topic, index, start, at)))
     return ProduceRequestView(transactional_id, acks, timeout_ms, parts)
 
 
 def _scan_flexible(body: Buffer, max_parts: int) -> ProduceRequestView:
     transactional_id, at = read_compact_string(body, 0)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, at)
-    parts: list[Part] = []
-    add, new, part, unpack, end = parts.append, _new, Part, _INDEX_LOW_HIGH, len(body)
+    parts: list[ProducePart] = []
+    add, new, part, unpack, end = parts.append, _new, ProducePart, _INDEX_LOW_HIGH, len(body)
     topics, at = read_compact_array_size(body, at + 6)
     if topics > max_parts:
         raise _too_many(max_parts)

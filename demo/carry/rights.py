@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from demo.carry.settings import AUDIT_GROUP, GROUP, SHARE_GROUP, TOPIC
-from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.quota import EntityType, QuotaEntityPart, QuotaKey
 
 ADMIN: Final = "admin"
 """A super user: gives rights, and reads back."""
@@ -100,9 +100,12 @@ OF_THE_GATEWAY: Final = (
 
 _SMALL: Final = 1_000.0  # bytes/s: a few seconds of the topic are more than it allows
 QUOTAS: Final = {
-    QuotaKey((Part(EntityType.USER, AUDITOR),), "consumer_byte_rate"): _SMALL,
-    QuotaKey((Part(EntityType.USER, WEB),), "producer_byte_rate"): 10_000_000.0,
-    QuotaKey((Part(EntityType.USER, BILLING), Part(EntityType.CLIENT_ID, BILLING)), "consumer_byte_rate"): 20_000_000.0,
-    QuotaKey((Part(EntityType.CLIENT_ID, APP),), "request_percentage"): 400.0,
+    QuotaKey((QuotaEntityPart(EntityType.USER, AUDITOR),), "consumer_byte_rate"): _SMALL,
+    QuotaKey((QuotaEntityPart(EntityType.USER, WEB),), "producer_byte_rate"): 10_000_000.0,
+    QuotaKey(
+        (QuotaEntityPart(EntityType.USER, BILLING), QuotaEntityPart(EntityType.CLIENT_ID, BILLING)),
+        "consumer_byte_rate",
+    ): 20_000_000.0,
+    QuotaKey((QuotaEntityPart(EntityType.CLIENT_ID, APP),), "request_percentage"): 400.0,
 }
 """On the source."""

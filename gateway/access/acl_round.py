@@ -29,17 +29,17 @@ from gateway.access.rules.changes import (
     resource_of,
     settled_of,
 )
-from gateway.access.rules.order import Waiting, allows_to_delete, allows_to_make, denies, denies_to_delete
+from gateway.access.rules.order import BlockedAcl, allows_to_delete, allows_to_make, denies, denies_to_delete
 from gateway.access.rules.transform import (
+    DesiredAcls,
     Granted,
-    LeftOut,
+    LeftOutAcl,
     TooManyAcls,
     Topics,
-    Wanted,
+    desired_acls,
     granted,
     passing,
     stand_in,
-    wanted,
 )
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict, ControlError
@@ -81,7 +81,7 @@ class AclMemory:
     at_rest: AtRest | None = None
     refused: Refusals[Acl, AclError] = field(default_factory=Refusals)
     missing: dict[Acl, float] = field(default_factory=dict)
-    behind: Sequence[Waiting] = ()
+    behind: Sequence[BlockedAcl] = ()
     created: int = 0
     deleted: int = 0
 
@@ -128,8 +128,8 @@ class AclScene:
     """
 
     topics: MirrorTopics
-    left_out: Sequence[LeftOut]
-    wanted: Wanted
+    left_out: Sequence[LeftOutAcl]
+    wanted: DesiredAcls
     remembered: Mapping[Acl, AclState]
     changes: Changes
     settle: frozenset[Resource] = frozenset()
@@ -234,7 +234,7 @@ class AclRound:
             held = [acl for acl, state in remembered.items() if state is AclState.HELD]
             grants = stand_in(remembered, held, names, self._config.acl_write_hosts)
         followed = [acl for acl in grants.acls if resource_of(acl) not in left]
-        goal = wanted(followed, names, self._config.acl_write_hosts)
+        goal = desired_acls(followed, names, self._config.acl_write_hosts)
         goal = replace(goal, acls=frozenset(acl for acl in goal.acls if resource_of(acl) not in left))
         stay = goal.acls.union(acl for acl in remembered if resource_of(acl) in left)
         patterns = Patterns(stay.intersection(present))
@@ -268,7 +268,7 @@ class AclRound:
         unfinished = {resource_of(acl) for acl in (*memory.refused.keys(), *scene.changes.waiting, *behind)}
         await self._settle(scene.settle - unfinished, scene, settled=True)
 
-    async def _in_order(self, scene: AclScene, now: float) -> list[Waiting]:
+    async def _in_order(self, scene: AclScene, now: float) -> list[BlockedAcl]:
         """Make and delete, each step by what became of the ones before it (`rules/order.py`). Returns what waits."""
         create, delete = scene.changes.create, scene.changes.delete
         not_made, not_deleted = set(create), set(delete)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import structlog
 
 from gateway.access.acl_round import AclError, AclMemory, AclRound, AclScene, MirrorTopics, for_all
-from gateway.access.rules.order import Waiting
-from gateway.access.rules.transform import LeftOut, Reason
+from gateway.access.rules.order import BlockedAcl
+from gateway.access.rules.transform import AclReason, LeftOutAcl
 from gateway.errors import ControlError
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.acl import Acl
@@ -38,7 +38,7 @@ _log = structlog.get_logger("lockgate.control")
 
 
 @dataclass(slots=True)
-class _OfLink:
+class _AclLinkState:
     """Another record of the link begins with a round at once. `counts`: of the last round."""
 
     link: LinkRecord
@@ -77,8 +77,8 @@ class AclPlan:
     delete: Sequence[Acl]
     own: Sequence[Acl]
     kept: int
-    left_out: Sequence[LeftOut]
-    waiting: Sequence[Waiting]
+    left_out: Sequence[LeftOutAcl]
+    waiting: Sequence[BlockedAcl]
     errors: Sequence[AclError]
     task: TaskStatus
 
@@ -109,7 +109,7 @@ class AclSync:
         self._locks = locks
         self._door = door
         self._clock = clock
-        self._rounds: LinkRounds[_OfLink] = LinkRounds(
+        self._rounds: LinkRounds[_AclLinkState] = LinkRounds(
             LinkTask.ACL_SYNC,
             store=records.store,
             tasks=tasks,
@@ -123,11 +123,11 @@ class AclSync:
         """Begin the rounds that are due; they go on in the background, one at a time for each link."""
         await self._rounds.run_due()
 
-    def _begun(self, link: LinkRecord, config: LinkConfig) -> _OfLink | None:
+    def _begun(self, link: LinkRecord, config: LinkConfig) -> _AclLinkState | None:
         """Of a link whose round is due, which is noted."""
         now, known, topics = self._clock(), self._rounds.of(link), MirrorTopics.of(self._store, link.name)
         if known is None:
-            known = self._rounds.known[link.name] = _OfLink(link, now, topics)
+            known = self._rounds.known[link.name] = _AclLinkState(link, now, topics)
         elif known.running or (
             known.link == link and known.topics == topics and now - known.last < config.acl_sync_ms / 1000
         ):
@@ -135,7 +135,7 @@ class AclSync:
         known.link, known.topics, known.last = link, topics, now
         return known
 
-    async def _round(self, one: _OfLink) -> None:
+    async def _round(self, one: _AclLinkState) -> None:
         try:
             await self._sync(one)
         except ProducerFenced:
@@ -144,7 +144,7 @@ class AclSync:
             self._tasks.failed(one.link.name, LinkTask.ACL_SYNC, exc)
             _log.warning("ACL sync: the round broke off", link=one.link.name, error=str(exc) or type(exc).__name__)
 
-    async def _sync(self, one: _OfLink) -> None:
+    async def _sync(self, one: _AclLinkState) -> None:
         link = one.link
         async with self._locks.hold(f"acls/{link.name}"):
             one.topics = MirrorTopics.of(self._store, link.name)
@@ -155,7 +155,7 @@ class AclSync:
         one.counts = (made, len(scene.changes.own), len(scene.wanted.held), len(scene.left_out))
         self._tell(one, scene)
 
-    async def _do(self, one: _OfLink) -> AclScene:
+    async def _do(self, one: _AclLinkState) -> AclScene:
         this = self._a_round(one.link, one.memory)
         scene = await this.look(self._sources)
         before = (one.memory.created, one.memory.deleted)
@@ -167,7 +167,7 @@ class AclSync:
                 _log.info("ACLs synced", link=one.link.name, created=created, deleted=deleted)
         return scene
 
-    def _tell(self, one: _OfLink, scene: AclScene) -> None:
+    def _tell(self, one: _AclLinkState, scene: AclScene) -> None:
         name, errors = one.link.name, one.memory.errors()
         if scene.source_error is not None:
             self._tasks.failed(name, LinkTask.ACL_SYNC, scene.source_error)
@@ -201,7 +201,7 @@ class AclSync:
                 return
             one = self._rounds.of(link)
             if one is None:
-                one = self._rounds.known[name] = _OfLink(link, self._clock(), MirrorTopics.of(self._store, name))
+                one = self._rounds.known[name] = _AclLinkState(link, self._clock(), MirrorTopics.of(self._store, name))
             one.link = link
             try:
                 await self._sync(one)
@@ -225,7 +225,7 @@ class AclSync:
         this = self._a_round(link if enabled else for_all(link), AclMemory())
         scene = await this.look(self._views, or_remembered=False)
         detail = "it is given when the topics that it is about are promoted; see acl.sync.write.hosts"
-        held = [LeftOut(acl, Reason.UNTIL_PROMOTED, detail) for acl in sorted(scene.wanted.held)]
+        held = [LeftOutAcl(acl, AclReason.UNTIL_PROMOTED, detail) for acl in sorted(scene.wanted.held)]
         return AclPlan(
             enabled=enabled,
             create=scene.changes.create,

@@ -20,9 +20,9 @@ from typing import TypeVar
 
 import structlog
 
-from gateway.access.rules.not_copied import NOTICED, ClusterSettings, Kind, NotCopied, not_copied
+from gateway.access.rules.not_copied import NOTICED, ClusterSettings, NotCopied, NotCopiedKind, not_copied
 from gateway.access.rules.users import (
-    Identities,
+    ClientIdentities,
     TooManyUsers,
     UserRow,
     UserState,
@@ -50,18 +50,18 @@ T = TypeVar("T")
 
 async def look_at_settings(access: ClusterAccess) -> ClusterSettings:
     """As far as this principal may see them: each part needs a right of its own."""
-    unknown: dict[Kind, str] = {}
+    unknown: dict[NotCopiedKind, str] = {}
 
-    async def read(kind: Kind, question: Callable[[], Awaitable[Mapping[str, T]]]) -> Mapping[str, T]:
+    async def read(kind: NotCopiedKind, question: Callable[[], Awaitable[Mapping[str, T]]]) -> Mapping[str, T]:
         try:
             return await question()
         except (NetError, TimeoutError, OSError) as exc:
             unknown[kind] = str(exc) or type(exc).__name__
             return {}
 
-    owners = await read(Kind.DELEGATION_TOKENS, access.token_owners)
-    features = await read(Kind.FEATURE_LEVEL, access.feature_levels)
-    configs = await read(Kind.BROKER_DEFAULT, access.broker_configs)
+    owners = await read(NotCopiedKind.DELEGATION_TOKENS, access.token_owners)
+    features = await read(NotCopiedKind.FEATURE_LEVEL, access.feature_levels)
+    configs = await read(NotCopiedKind.BROKER_DEFAULT, access.broker_configs)
     defaults = {name: configs[name] for name in NOTICED if name in configs}
     return ClusterSettings(owners, features, defaults, unknown)
 
@@ -104,7 +104,7 @@ class Users:
         secrets_of: LinkSecrets,
         locks: KeyedLocks,
         door: Door,
-        identities: Identities,
+        identities: ClientIdentities,
     ) -> None:
         """`identities`: as the listeners of this gateway say; `own` and `without` are filled in here."""
         self._records = records
@@ -169,7 +169,7 @@ class Users:
 
     async def _rows(
         self, name: str, source: ClusterAccess, without: Collection[str]
-    ) -> tuple[list[UserRow], Identities]:
+    ) -> tuple[list[UserRow], ClientIdentities]:
         with source_errors(name):
             there = await source.scram_users()
         with target_errors():

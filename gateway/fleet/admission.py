@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.fleet.parts import FleetHooks, Identity, RightToWrite
+from gateway.fleet.parts import FleetHooks, GatewayIdentity, RightToWrite
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules.assignment import FleetAssignment, MalformedAssignment, decode_assignment, digest_of
 from gateway.fleet.rules.leases import WriteLease
@@ -24,7 +24,7 @@ _ASK_S: Final = 3.0
 _log = structlog.get_logger("lockgate.fleet")
 
 
-class Admission:
+class GroupAdmission:
     """An assignment counts once the state is read up to it; with it comes the right to write.
 
     Attributes:
@@ -36,7 +36,7 @@ class Admission:
 
     def __init__(
         self,
-        me: Identity,
+        me: GatewayIdentity,
         store: StateStore,
         peers: Peers,
         hooks: FleetHooks,

@@ -12,15 +12,15 @@ from typing import Any
 
 import structlog
 
-from gateway.fleet.admission import Admission
+from gateway.fleet.admission import GroupAdmission
 from gateway.fleet.group import FleetGroup
 from gateway.fleet.leadership import Leadership, PartitionAssigner
-from gateway.fleet.parts import FleetHooks, Identity, Term
+from gateway.fleet.parts import FleetHooks, GatewayIdentity, Term
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.fleet.rules.group import FleetGroupState, GroupRefused
 from gateway.fleet.rules.leases import WriteLease
-from gateway.fleet.rules.membership import Gateway, Role
+from gateway.fleet.rules.membership import FleetMember, FleetRole
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.state.gateway_records import READS_TABLES
@@ -41,7 +41,7 @@ class Fleet:
 
     def __init__(
         self,
-        me: Identity,
+        me: GatewayIdentity,
         store: StateStore,
         cluster: Cluster,
         peers: Peers,
@@ -65,7 +65,7 @@ class Fleet:
             host.boot,
             members=lambda: len(store.gateways),
         )
-        self._admission = Admission(me, store, peers, hooks, self.lease, host)
+        self._admission = GroupAdmission(me, store, peers, hooks, self.lease, host)
         self._admission.own = lambda: self._group.whole
         self.right = self._admission.right
         self._leadership = Leadership(me, store, peers, hooks, host)
@@ -173,7 +173,7 @@ class Fleet:
         Whoever holds a lease is registered before. So nobody else writes, or leads: of two that begin at the same
         moment the second fences the first, and finds it in the registry, or the first does not get into it.
         """
-        if self.me.role is not Role.NODE or self._others():
+        if self.me.role is not FleetRole.NODE or self._others():
             return
         try:
             sent_at = self._boot()
@@ -196,9 +196,9 @@ class Fleet:
 
     # -- the group -----------------------------------------------------------------------------------------------
 
-    def _describe(self) -> Gateway:
+    def _describe(self) -> FleetMember:
         me = self.me
-        return Gateway(
+        return FleetMember(
             name=me.name,
             incarnation=me.incarnation,
             role=me.role,
@@ -220,10 +220,10 @@ class Fleet:
             _log.exception("the fleet's group failed")
             self._hooks.failed(f"the fleet's group failed: {type(exc).__name__}: {exc}")
 
-    async def _assign(self, members: Mapping[str, Gateway]) -> FleetAssignment:
+    async def _assign(self, members: Mapping[str, FleetMember]) -> FleetAssignment:
         """This member was named to make the assignment: lead, register, say who does what."""
         async with self._changing:
-            if self.me.role is Role.SIDECAR:  # no node is there: nobody is admitted
+            if self.me.role is FleetRole.SIDECAR:  # no node is there: nobody is admitted
                 return FleetAssignment(leader="")
             try:
                 if not self._store.leading:
@@ -236,7 +236,7 @@ class Fleet:
                 self._soon(self._drop(member_id))
             return self._assignment_of(kept)
 
-    def _assignment_of(self, members: Mapping[str, Gateway]) -> FleetAssignment:
+    def _assignment_of(self, members: Mapping[str, FleetMember]) -> FleetAssignment:
         term = self.term
         return FleetAssignment(
             leader=self.me.name,
@@ -249,7 +249,7 @@ class Fleet:
             members={each.name: member_id for member_id, each in members.items() if member_id},
         )
 
-    def _owning(self, members: Iterable[Gateway]) -> list[Gateway]:
+    def _owning(self, members: Iterable[FleetMember]) -> list[FleetMember]:
         """With what each owns: who could not say it has what it was given last, as far as that is known here."""
         last = self._admission.whole
         given = {} if last is None else last.owners

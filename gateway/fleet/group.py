@@ -22,7 +22,7 @@ from gateway.fleet.rules.assignment import (
     group_bytes,
 )
 from gateway.fleet.rules.group import FleetGroupState, MembershipPhase
-from gateway.fleet.rules.membership import Gateway, steps_back
+from gateway.fleet.rules.membership import FleetMember, steps_back
 from gateway.kafka.acts import own_act
 from gateway.kafka.cluster import CONTROL_LANE, Cluster
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
@@ -82,8 +82,8 @@ class FleetGroup:
         cluster: Cluster,
         group: str,
         state: FleetGroupState,
-        describe: Callable[[], Gateway],
-        assign: Callable[[Mapping[str, Gateway]], Awaitable[FleetAssignment]],
+        describe: Callable[[], FleetMember],
+        assign: Callable[[Mapping[str, FleetMember]], Awaitable[FleetAssignment]],
         assigned: Callable[[FleetAssignment | None], None],
         clock: Callable[[], float] = boot_clock,
         place: str = TOPIC,

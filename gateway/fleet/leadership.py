@@ -11,12 +11,12 @@ from typing import Final
 
 import structlog
 
-from gateway.fleet.parts import FleetHooks, Identity, Term
+from gateway.fleet.parts import FleetHooks, GatewayIdentity, Term
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.quorum import FleetQuorum
 from gateway.fleet.registry import FleetRegistry
 from gateway.fleet.rules.assignment import FleetAssignment
-from gateway.fleet.rules.membership import Gateway, Role, assign, balanced
+from gateway.fleet.rules.membership import FleetMember, FleetRole, assign, balanced
 from gateway.fleet.rules.ownership import spread
 from gateway.mirror.rules.period import MirrorPartition
 from gateway.state.gateway_records import SECRET_BYTES
@@ -30,7 +30,9 @@ _log = structlog.get_logger("lockgate.fleet")
 class Leadership:
     """One call at a time. `term`: the one that has begun, None while it is built and when there is none."""
 
-    def __init__(self, me: Identity, store: StateStore, peers: Peers, hooks: FleetHooks, host: Host = MACHINE) -> None:
+    def __init__(
+        self, me: GatewayIdentity, store: StateStore, peers: Peers, hooks: FleetHooks, host: Host = MACHINE
+    ) -> None:
         self._me = me
         self._host = host
         self._store = store
@@ -53,7 +55,7 @@ class Leadership:
         )
         _log.info("leading the fleet", gateway=self._me.name, term=self._store.term)
 
-    async def admit(self, members: Mapping[str, Gateway]) -> Mapping[str, Gateway]:
+    async def admit(self, members: Mapping[str, FleetMember]) -> Mapping[str, FleetMember]:
         """Register who is in the group, by member id; returns those that have a place in the fleet.
 
         Raises:
@@ -115,12 +117,12 @@ class PartitionAssigner:
         self._due: asyncio.TimerHandle | None = None
 
     def owners(
-        self, members: Iterable[Gateway], last: FleetAssignment | None = None
+        self, members: Iterable[FleetMember], last: FleetAssignment | None = None
     ) -> dict[str, frozenset[MirrorPartition]]:
         """Each node's partitions from now on, after the `last` assignment. Another round follows when they are not even
         yet."""
         self._look_at(last)
-        nodes = {each.name: each.owned for each in members if each.role is Role.NODE}
+        nodes = {each.name: each.owned for each in members if each.role is FleetRole.NODE}
         partitions = spread(self._views.mirrors.values())
         self._count = len(partitions)
         found = assign(nodes, partitions, given=self._given if self._assignment is not None else None)

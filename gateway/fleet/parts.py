@@ -16,14 +16,14 @@ from gateway.fleet.quorum import FleetQuorum
 from gateway.fleet.registry import FleetRegistry
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.fleet.rules.leases import WriteLease
-from gateway.fleet.rules.membership import Role
+from gateway.fleet.rules.membership import FleetRole
 from gateway.kafka.cluster import Cluster
 from gateway.mirror.rules.period import MirrorPartition
 from gateway.transport.background import together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class GatewayIdentity:
     """This gateway. `peer`: host:port where the others find it. `place`: where it holds the lock of its name, or ''.
 
     It is asked at each join: a process that is just being followed may have held the lock before. `keys`,
@@ -32,7 +32,7 @@ class Identity:
 
     name: str
     incarnation: str
-    role: Role
+    role: FleetRole
     peer: str
     lease_s: float
     place: Callable[[], str] = str

@@ -16,7 +16,7 @@ import structlog
 from gateway.errors import Conflict, NotFound
 from gateway.fleet.rules.leases import Presumptions
 from gateway.fleet.rules.membership import (
-    Gateway,
+    FleetMember,
     Registered,
     admit,
     departed_unheard,
@@ -77,7 +77,7 @@ class FleetRegistry:
 
     # -- who comes and goes --------------------------------------------------------------------------------------
 
-    async def admit(self, members: Mapping[str, Gateway]) -> Mapping[str, Gateway]:
+    async def admit(self, members: Mapping[str, FleetMember]) -> Mapping[str, FleetMember]:
         """A generation of the group is to begin with these (by member id): who is new is registered.
 
         Of two processes of one name the younger has a place in the fleet. The other is waited for like any that cannot
@@ -127,7 +127,7 @@ class FleetRegistry:
             (one.succeeded or one.name, incarnation) for one in records for incarnation in one.older
         }
 
-    def _dead_here(self, members: Mapping[str, Gateway]) -> set[tuple[str, str]]:
+    def _dead_here(self, members: Mapping[str, FleetMember]) -> set[tuple[str, str]]:
         """Processes of this one's name that held the lock which this one, alive, has now (`transport/name_lock.py`)."""
         mine = [one.place for one in members.values() if (one.name, one.incarnation) == (self._me, self._incarnation)]
         return {
@@ -138,7 +138,7 @@ class FleetRegistry:
             and any(is_gone(one.place, place) for place in mine)
         }
 
-    def _departed_of(self, members: Mapping[str, Gateway]) -> set[tuple[str, str]]:
+    def _departed_of(self, members: Mapping[str, FleetMember]) -> set[tuple[str, str]]:
         """Who of them writes nothing more, for certain: it has said good-bye, to whichever leader, or another process
         holds the lock of its name. One that ended while the group was changing may be counted in its next generation,
         and nobody would ever hear it say so again."""
@@ -147,7 +147,7 @@ class FleetRegistry:
         return {(one.name, one.incarnation) for one in members.values() if one.incarnation in departed}
 
     async def _admit(
-        self, members: Mapping[str, Gateway], dropped: Mapping[str, Collection[str]], dead: Collection[str]
+        self, members: Mapping[str, FleetMember], dropped: Mapping[str, Collection[str]], dead: Collection[str]
     ) -> None:
         registry = {name: _registered(record) for name, record in self._store.gateways.items()}
         admission = admit(members.values(), registry)
@@ -241,7 +241,7 @@ class FleetRegistry:
         }
         self._presumptions.generation(leases, members | succeeded, self._clock())
 
-    def _record(self, gateway: Gateway) -> GatewayRecord:
+    def _record(self, gateway: FleetMember) -> GatewayRecord:
         return GatewayRecord(
             name=gateway.name,
             incarnation=gateway.incarnation,
@@ -302,7 +302,7 @@ def _registered(record: GatewayRecord) -> Registered:
     return Registered(name=record.name, incarnation=record.incarnation, lease_s=lease_s, place=record.place)
 
 
-def _retold(known: Mapping[str, GatewayRecord], members: Mapping[str, Gateway]) -> dict[str, GatewayRecord]:
+def _retold(known: Mapping[str, GatewayRecord], members: Mapping[str, FleetMember]) -> dict[str, GatewayRecord]:
     """The records of those who read more than their records say: a leader of an older version has written them."""
     return {
         name: replace(known[name], reads=member.reads)

@@ -26,7 +26,7 @@ from gateway.jobs.errors import JobFailed, reason
 from gateway.jobs.kafka import Loop
 from gateway.jobs.link_map import MapReader, open_maps
 from gateway.jobs.link_plan import LinkPlan
-from gateway.jobs.lost_records import Lost, LostBook
+from gateway.jobs.lost_records import LostRange, LostRecordLog
 from gateway.jobs.session import refuse_speculation, require_same_on_executors
 from gateway.jobs.source.segments import Segment, WriteReport, merge
 from gateway.jobs.source.stream import bytes_per_offset
@@ -84,7 +84,7 @@ class CatchUpReport:
     converged: bool = True
     failed: dict[str, str] = field(default_factory=dict)
     segments: tuple[Segment, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LostRange, ...] = ()
 
     @property
     def bytes_per_s(self) -> float:
@@ -92,7 +92,7 @@ class CatchUpReport:
         return self.bytes / self.copy_s if self.copy_s > 0 else 0.0
 
 
-class CatchUp:
+class CatchUpJob:
     """One run. `plan` names the topics. `alive` raises JobFailed when the job must not go on."""
 
     def __init__(
@@ -102,7 +102,7 @@ class CatchUp:
         options: CatchUpOptions,
         tell: Tell,
         alive: Callable[[], None] = lambda: None,
-        lost: LostBook | None = None,
+        lost: LostRecordLog | None = None,
     ) -> None:
         """`lost`: gets what tasks go on without; None when nobody but the report tells of it."""
         self._spark = spark
@@ -110,7 +110,7 @@ class CatchUp:
         self._options = options
         self._tell = tell
         self._alive = alive
-        self._lost = LostBook(is_counted=False) if lost is None else lost
+        self._lost = LostRecordLog(is_counted=False) if lost is None else lost
         self._jobs = JobTag(spark, "catch-up")
         self._failures: dict[TopicPartition, tuple[int, str]] = {}
         self._mean = _ASSUMED_BYTES

@@ -18,7 +18,7 @@ AT_ONCE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostRange:
     """Source offsets `first` to `following` - 1, deleted there before they were copied; the link says to go on."""
 
     topic: str
@@ -27,16 +27,16 @@ class Lost:
     following: int
 
 
-TellLost: TypeAlias = Callable[[Lost, Callable[[], None]], None]
+TellLost: TypeAlias = Callable[[LostRange, Callable[[], None]], None]
 """Takes a loss, and what to call once whoever counts it has noted it."""
 
 
-def told_at_once(lost: Lost, told: Callable[[], None]) -> None:
+def notify_immediately(lost: LostRange, told: Callable[[], None]) -> None:
     """Where nobody counts it: it is in the report alone."""
     told()
 
 
-class LostBook:
+class LostRecordLog:
     """The losses of one job. From any thread.
 
     Args:
@@ -46,10 +46,10 @@ class LostBook:
     def __init__(self, *, is_counted: bool = True) -> None:
         self._is_counted = is_counted
         self._lock = threading.Lock()
-        self._all: list[Lost] = []
-        self._untold: list[tuple[Lost, Callable[[], None]]] = []
+        self._all: list[LostRange] = []
+        self._untold: list[tuple[LostRange, Callable[[], None]]] = []
 
-    def add(self, lost: Lost, told: Callable[[], None]) -> None:
+    def add(self, lost: LostRange, told: Callable[[], None]) -> None:
         """A task has found a loss; `told` is called when the gateway knows of it. A `TellLost`."""
         with self._lock:
             self._all.append(lost)
@@ -58,7 +58,7 @@ class LostBook:
                 return
         told()
 
-    def tell(self, say: Callable[[Sequence[Lost]], bool]) -> bool:
+    def tell(self, say: Callable[[Sequence[LostRange]], bool]) -> bool:
         """Say what is not told yet, at most `AT_ONCE`; True when `say` was heard. By one thread at a time."""
         with self._lock:
             saying = self._untold[:AT_ONCE]
@@ -71,19 +71,19 @@ class LostBook:
         return True
 
     @property
-    def all(self) -> tuple[Lost, ...]:
+    def all(self) -> tuple[LostRange, ...]:
         """By topic, partition and offset; each offset once, however many attempts of a task have found it."""
         with self._lock:
             return each_once(self._all)
 
 
-def each_once(found: Sequence[Lost]) -> tuple[Lost, ...]:
+def each_once(found: Sequence[LostRange]) -> tuple[LostRange, ...]:
     """The same offsets in as few stretches as possible, in order."""
-    merged: list[Lost] = []
+    merged: list[LostRange] = []
     for lost in sorted(found, key=lambda one: (one.topic, one.partition, one.first)):
         last = merged[-1] if merged else None
         if last is None or (last.topic, last.partition) != (lost.topic, lost.partition) or lost.first > last.following:
             merged.append(lost)
         else:
-            merged[-1] = Lost(last.topic, last.partition, last.first, max(last.following, lost.following))
+            merged[-1] = LostRange(last.topic, last.partition, last.first, max(last.following, lost.following))
     return tuple(merged)

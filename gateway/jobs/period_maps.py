@@ -27,7 +27,7 @@ _UNREAD: Final = "its offset map cannot be read: {}"
 _NO_LINK: Final = 0  # the number of a link is in producer ids alone
 
 
-class PeriodMaps:
+class PeriodMapReader:
     """Reads maps on one event loop; `close` ends what it has begun."""
 
     def __init__(self, source: Cluster, target: Cluster, link: str) -> None:
@@ -107,7 +107,7 @@ class PeriodMaps:
         copies = self._source if record.is_reverse else self._target
         end, read_to = live_end, None
         if end is None:
-            ended = asked_periods.ended(record)
+            ended = asked_periods.ends_of_way(record)
             read_to, end = ended[0][index], ended[1][index]
         return await read_offset_map(self._maps, copies, period_of(record, _NO_LINK), index, end, read_to)
 

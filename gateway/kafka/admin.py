@@ -55,7 +55,7 @@ class AdminError(BrokerError):
         self.message = message
 
 
-class ConfigEntry(NamedTuple):
+class TopicConfigEntry(NamedTuple):
     """One config in force. `value` is None when sensitive. `source` is Kafka's ConfigSource (1 = set on the topic)."""
 
     value: str | None
@@ -197,7 +197,7 @@ async def create_partitions(cluster: Cluster, name: str, total: int, *, timeout_
     await _until_seen(cluster, name, total)
 
 
-class ConfigChange(NamedTuple):
+class TopicConfigChange(NamedTuple):
     """What becomes of a topic's configs: `values` are set, those in `reset` go back to their default, others stay."""
 
     values: Mapping[str, str]
@@ -205,7 +205,7 @@ class ConfigChange(NamedTuple):
 
 
 async def alter_topic_configs(
-    cluster: Cluster, changes: Mapping[str, ConfigChange], *, timeout_s: float | None = None
+    cluster: Cluster, changes: Mapping[str, TopicConfigChange], *, timeout_s: float | None = None
 ) -> dict[str, AdminError]:
     """Change the configs of topics, `TOPICS_IN_A_REQUEST` at the most: a controller works requests off one by one.
 
@@ -233,7 +233,7 @@ async def alter_topic_configs(
     }
 
 
-def _altered(name: str, change: ConfigChange) -> Any:
+def _altered(name: str, change: TopicConfigChange) -> Any:
     entry = IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig
     entries = [entry(name=config, config_operation=_SET, value=value) for config, value in change.values.items()]
     entries += [entry(name=config, config_operation=_DELETE, value=None) for config in change.reset]
@@ -249,7 +249,7 @@ async def describe_topic_configs(
     only: Collection[str] | None = None,
     node_id: int | None = None,
     timeout_s: float | None = None,
-) -> dict[str, dict[str, ConfigEntry]]:
+) -> dict[str, dict[str, TopicConfigEntry]]:
     """The configs in force of each topic, defaults included: a topic has some 40 (of a few: `topics.py`).
 
     Args:
@@ -284,7 +284,7 @@ def require_described(response: Any) -> None:
 
 async def describe_broker_configs(
     cluster: Cluster, node_id: int, *, timeout_s: float | None = None
-) -> dict[str, ConfigEntry]:
+) -> dict[str, TopicConfigEntry]:
     """The configs in force of one broker.
 
     Raises:
@@ -315,9 +315,9 @@ def _resource(kind: int, name: str, only: Collection[str] | None = None) -> Any:
     )
 
 
-def _entries(configs: Iterable[Any]) -> dict[str, ConfigEntry]:
+def _entries(configs: Iterable[Any]) -> dict[str, TopicConfigEntry]:
     return {
-        entry.name: ConfigEntry(
+        entry.name: TopicConfigEntry(
             entry.value, entry.config_source, entry.config_source == _DEFAULT_SOURCE, bool(entry.read_only)
         )
         for entry in configs

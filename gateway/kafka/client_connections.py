@@ -23,7 +23,7 @@ from gateway.transport.background import Background
 MOST: Final = 1_000  # principals
 
 
-class Tokens(Protocol):
+class ConnectionTokens(Protocol):
     """See `token_book.py`."""
 
     @property
@@ -85,7 +85,7 @@ class ClientConnections:
     def __init__(
         self,
         config: ClusterConfig,
-        tokens: Tokens,
+        tokens: ConnectionTokens,
         address: Address,
         on_trouble: Callable[[], None],
         *,

@@ -73,7 +73,7 @@ Configs = Mapping[str, str]
 _Question = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-class _Answer(NamedTuple):
+class _ConfigsAnswer(NamedTuple):
     digest: bytes
     configs: Mapping[str, Configs]
 
@@ -83,7 +83,7 @@ class TopicConfigs:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: OrderedDict[_Question, _Answer] = OrderedDict()
+        self._known: OrderedDict[_Question, _ConfigsAnswer] = OrderedDict()
 
     async def read(self, names: Iterable[str], only: Collection[str]) -> dict[str, Configs]:
         """The effective configs of each topic, of these `only`; one that the cluster does not know is left out, and so
@@ -107,7 +107,7 @@ class TopicConfigs:
             answer = known
         else:
             require_described(told.message)
-            answer = _Answer(told.digest, _shared(told.message))
+            answer = _ConfigsAnswer(told.digest, _shared(told.message))
         if len(question[0]) > 1:  # one alone is asked for when something becomes of it
             self._known[question] = answer
             self._known.move_to_end(question)

@@ -73,7 +73,7 @@ class _NoLonger(Exception):
     """`still` has raised; the cause says what."""
 
 
-class _Span(NamedTuple):
+class _TransactionSpan(NamedTuple):
     """Where a transaction's records are in the log, if they are."""
 
     producer_id: int
@@ -82,7 +82,7 @@ class _Span(NamedTuple):
     last: int
 
 
-class TransactionalProducer:
+class LogProducer:
     """Calls must not overlap. `timeout_ms`: after which the coordinator aborts an open transaction."""
 
     def __init__(self, cluster: Cluster, transactional_id: str, topic: str, *, timeout_ms: int = 60_000) -> None:
@@ -93,7 +93,7 @@ class TransactionalProducer:
         self._id, self._epoch, self._sequence = -1, -1, 0
         self._open = False  # the coordinator may have, or come to have, a transaction of this epoch
         self._lost = False  # a request of this epoch was not answered
-        self._unknown: _Span | None = None
+        self._unknown: _TransactionSpan | None = None
         self._fenced = ""
         self._unmapped = False  # since the coordinator has no such producer id under this transactional id
         self._last = -1  # the offset of the last record that is known to be committed
@@ -167,7 +167,7 @@ class TransactionalProducer:
                 self._require_usable()
             await self._ask("AddPartitionsToTxn", self._add_request(), _code_of_partition, deadline, cap=_ADD_CAP)
 
-    async def _require_own(self, span: _Span, deadline: float) -> None:
+    async def _require_own(self, span: _TransactionSpan, deadline: float) -> None:
         """Nobody else has committed anything since this producer has: `span` is open, so the last stable offset is at
         its first record, and whatever is before it is to be read."""
         found = await self._first_of_others(span, deadline)
@@ -179,7 +179,7 @@ class TransactionalProducer:
         self._fenced = f"the transactional id was forgotten, and somebody else has written offset {found} meanwhile"
         self._require_usable()
 
-    async def _first_of_others(self, span: _Span, deadline: float) -> int:
+    async def _first_of_others(self, span: _TransactionSpan, deadline: float) -> int:
         """The first offset between the last own record and `span` that somebody has committed a record at, or that it
         cannot be said of; -1: there is none."""
         position = self._last + 1
@@ -239,7 +239,7 @@ class TransactionalProducer:
         """
         return -1 if self._unknown is None else await self._resolve_outcome(self._unknown, _now() + timeout_s)
 
-    async def _resolve_outcome(self, span: _Span, deadline: float) -> int:
+    async def _resolve_outcome(self, span: _TransactionSpan, deadline: float) -> int:
         try:
             await self._renew(deadline)
             made = await self._is_committed(span, deadline)
@@ -254,7 +254,7 @@ class TransactionalProducer:
     def _unanswered(self, exc: ClusterUnavailable) -> NetError:
         return NotCommitted(str(exc)) if self._unknown is None else OutcomeUnknown(str(exc))
 
-    def _is_sent(self, span: _Span, still: Callable[[], None]) -> None:
+    def _is_sent(self, span: _TransactionSpan, still: Callable[[], None]) -> None:
         try:
             still()
         except Exception as exc:
@@ -341,7 +341,7 @@ class TransactionalProducer:
 
         return await self._again(what, once, deadline)
 
-    async def _produce_all(self, records: Sequence[KeyedRecord], deadline: float) -> _Span:
+    async def _produce_all(self, records: Sequence[KeyedRecord], deadline: float) -> _TransactionSpan:
         first = last = -1
         for part in _parts(records):
             batch = transactional_batch(
@@ -357,9 +357,9 @@ class TransactionalProducer:
             base = await self._again("Produce", once, deadline, _TRY_S + len(batch) / _SLOWEST)
             self._sequence += len(part)
             first, last = base if first < 0 else first, base + len(part) - 1
-        return _Span(self._id, self._epoch, first, last)
+        return _TransactionSpan(self._id, self._epoch, first, last)
 
-    async def _is_committed(self, span: _Span, deadline: float) -> bool:
+    async def _is_committed(self, span: _TransactionSpan, deadline: float) -> bool:
         """Whether the transaction, which has ended, is in the log."""
 
         async def once(timeout_s: float) -> tuple[int, bool | None]:

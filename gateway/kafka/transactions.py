@@ -28,7 +28,7 @@ UNENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence
 _AT_ONCE: Final = 1_000  # transactional ids in a request
 
 
-class Transaction(NamedTuple):
+class TransactionDescription(NamedTuple):
     """A transactional id as its coordinator describes it.
 
     `state`: Kafka's word. `partitions`: topic -> partitions of the present transaction that have no marker yet, with
@@ -49,7 +49,9 @@ class Transaction(NamedTuple):
         return self.state in UNENDED
 
 
-async def all_transactions(cluster: Cluster, timeout_s: float, *, unended_only: bool = False) -> Sequence[Transaction]:
+async def all_transactions(
+    cluster: Cluster, timeout_s: float, *, unended_only: bool = False
+) -> Sequence[TransactionDescription]:
     """Every transactional id that the cluster shows the caller, in order, complete ones too unless `unended_only`.
 
     Raises:
@@ -68,8 +70,8 @@ async def all_transactions(cluster: Cluster, timeout_s: float, *, unended_only: 
     return sorted(found, key=lambda one: one.transactional_id)
 
 
-def _transaction(one: Any) -> Transaction:
-    return Transaction(
+def _transaction(one: Any) -> TransactionDescription:
+    return TransactionDescription(
         transactional_id=one.transactional_id,
         state=one.transaction_state,
         producer_id=one.producer_id,

@@ -11,7 +11,7 @@ from gateway.errors import Conflict
 from gateway.groups.operations import Groups
 from gateway.migration.pauses import PausesSeen
 from gateway.migration.promote_sets import PromotesSets
-from gateway.migration.rules.resolve import ApplicationPlan, PlannedStep, StepKind
+from gateway.migration.rules.resolve import ApplicationPlan, MigrationStepKind, PlannedStep
 from gateway.operations.records import Records
 from gateway.state.link_config import LinkConfig, parse
 from gateway.state.records import MirrorState
@@ -25,14 +25,14 @@ PAUSE_TOLD_S: Final = 2.0
 _LOOK_S: Final = 0.1
 
 
-class Done(NamedTuple):
+class StepOutcome(NamedTuple):
     """What came of a step. `pause_ms`: -1 where no writes were paused."""
 
     detail: str = ""
     pause_ms: int = -1
 
 
-class CarryOut:
+class StepExecutor:
     """Of all links."""
 
     def __init__(
@@ -52,19 +52,19 @@ class CarryOut:
         self._pauses = pauses
         self._clock = clock
 
-    async def step(self, link: str, plan: ApplicationPlan, step: PlannedStep) -> Done:
+    async def step(self, link: str, plan: ApplicationPlan, step: PlannedStep) -> StepOutcome:
         """One step of an application.
 
         Raises:
             ControlError, WrongState, WrongLength, StoreError: it was refused, or did not come to its end; the reason.
         """
         config = parse(self._records.link(link).configs)
-        if step.kind is StepKind.CREATE_MIRROR:
+        if step.kind is MigrationStepKind.CREATE_MIRROR:
             await self._create(link, plan, step.topics[0])
-            return Done()
-        if step.kind is StepKind.DECLARE_GROUP:
+            return StepOutcome()
+        if step.kind is MigrationStepKind.DECLARE_GROUP:
             await self._groups.create(link, config.target_group(step.groups[0]))
-            return Done()
+            return StepOutcome()
         return await self._promote(link, config, step.topics, step.groups)
 
     async def _create(self, link: str, plan: ApplicationPlan, topic: str) -> None:
@@ -72,19 +72,21 @@ class CarryOut:
         wanted = Wanted(configs=options.configs, replication_factor=options.replication_factor, start=options.start)
         await self._mirrors.create(link, topic, wanted=wanted)
 
-    async def _promote(self, link: str, config: LinkConfig, topics: Sequence[str], groups: Sequence[str]) -> Done:
+    async def _promote(
+        self, link: str, config: LinkConfig, topics: Sequence[str], groups: Sequence[str]
+    ) -> StepOutcome:
         begun = self._clock()
         names = [config.mirror_topic(name) for name in topics]
         along = [config.target_group(name) for name in groups]
         await self._sets.promote(link, names, along)
         if not names:
-            return Done(self._carried(link, along))
+            return StepOutcome(self._carried(link, along))
         await self._until_over(link, names)
         told_by = self._clock() + PAUSE_TOLD_S
         while True:  # the record says STOPPED a moment before the pause is over
             pause_ms = self._pauses.since(link, names, begun)
             if pause_ms >= 0 or self._clock() >= told_by:
-                return Done(self._carried(link, along) if along else "", pause_ms=pause_ms)
+                return StepOutcome(self._carried(link, along) if along else "", pause_ms=pause_ms)
             await asyncio.sleep(_LOOK_S)
 
     async def _until_over(self, link: str, names: Sequence[str]) -> None:

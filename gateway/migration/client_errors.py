@@ -46,7 +46,7 @@ class CountsAnswers(Protocol):
         """What was seen of them in the last `seconds`."""
 
 
-class Asked(NamedTuple):
+class ErrorWatch(NamedTuple):
     """What a gateway is asked: to watch the names of a migration, and what it has seen in the last `seconds`."""
 
     migration: str
@@ -57,11 +57,11 @@ class Asked(NamedTuple):
 class AsksGateways(Protocol):
     """Asks all processes of the fleet: `FleetAnswers`."""
 
-    async def __call__(self, asked: Asked) -> ClientErrors:
+    async def __call__(self, asked: ErrorWatch) -> ClientErrors:
         """Of all that tell."""
 
 
-async def nobody_counts(asked: Asked) -> ClientErrors:
+async def nobody_counts(asked: ErrorWatch) -> ClientErrors:
     """Where there are no clients."""
     return ClientErrors(gateways=0)
 
@@ -86,7 +86,7 @@ class FleetAnswers:
         self._own = own
         peers.handlers[ASK] = self._answer
 
-    async def __call__(self, asked: Asked) -> ClientErrors:
+    async def __call__(self, asked: ErrorWatch) -> ClientErrors:
         """Of all that tell within a second."""
         names = encode_names(asked.names)
         version = hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16]
@@ -98,7 +98,7 @@ class FleetAnswers:
         return summed([own, *(counts for counts in told if counts is not None)], unheard)
 
     async def _ask(
-        self, gateway: str, asked: Asked, version: str, names: list[list[str]]
+        self, gateway: str, asked: ErrorWatch, version: str, names: list[list[str]]
     ) -> Mapping[Name, AnswerCount] | None:
         body = {"migration": asked.migration, "version": version, "seconds": asked.seconds}
         try:
@@ -146,7 +146,7 @@ class WatchedErrors:
 
     async def _look_at(self, record: MigrationRecord) -> None:
         names = self._names_of(record)
-        told = await self._ask(Asked(record.name, names, self._seconds(record))) if names else ClientErrors()
+        told = await self._ask(ErrorWatch(record.name, names, self._seconds(record))) if names else ClientErrors()
         self._told[record.name] = (record.state_since_ms, names), told
 
     def _seconds(self, record: MigrationRecord) -> float:

@@ -18,7 +18,7 @@ TREND: Final = 5
 """Samples over which a lag has grown, or not."""
 
 
-class Sample(NamedTuple):
+class MirrorSample(NamedTuple):
     """Of a mirror topic. `bypassed`: records of that minute that came beside the gateway. `lag`: records, None where it
     was not known."""
 
@@ -26,7 +26,7 @@ class Sample(NamedTuple):
     lag: int | None
 
 
-class MirrorHistory:
+class MirrorTrends:
     """By (link, mirror topic).
 
     Args:
@@ -41,7 +41,7 @@ class MirrorHistory:
     ) -> None:
         self._mirrors = mirrors
         self._running = running
-        self._kept: dict[tuple[str, str], deque[Sample]] = {}
+        self._kept: dict[tuple[str, str], deque[MirrorSample]] = {}
 
     async def look(self) -> None:
         """Take a sample of each mirror that runs."""
@@ -57,12 +57,12 @@ class MirrorHistory:
 
     def lag_before(self, link: str, topic: str) -> int | None:
         """The lag some minutes ago; None when it is not known."""
-        samples = self._kept.get((link, topic), deque[Sample]())
+        samples = self._kept.get((link, topic), deque[MirrorSample]())
         return samples[-TREND].lag if len(samples) >= TREND else None
 
 
-def sample(partitions: Sequence[PartitionStatus]) -> Sample:
+def sample(partitions: Sequence[PartitionStatus]) -> MirrorSample:
     """Of the partitions of a mirror."""
     lags = [one.lag for one in partitions]
     lag = None if None in lags else sum(each or 0 for each in lags)
-    return Sample(sum(one.bypassed_last_minute for one in partitions), lag)
+    return MirrorSample(sum(one.bypassed_last_minute for one in partitions), lag)

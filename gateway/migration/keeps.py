@@ -86,7 +86,7 @@ class KeepTimes:
         return file
 
 
-class Keeps(KeepTimes):
+class UndoRetention(KeepTimes):
     """Of all links and migrations, with their journals."""
 
     def __init__(self, records: Records, migrations: Migrations) -> None:

@@ -34,7 +34,7 @@ class PromotesGroups(Protocol):
         """See `Groups.promote`."""
 
 
-class AsOne:
+class SetPromotion:
     """Topics and groups change sides under one write pause, by one write of the state.
 
     Groups alone are what is left of a set whose topics are promoted already: they go one by one.

@@ -14,8 +14,8 @@ from gateway.errors import ControlError
 from gateway.fleet.views import GatewayView
 from gateway.groups.operations import Groups, MirrorGroupView
 from gateway.kafka.connection.errors import NetError
-from gateway.kafka.transactions import Transaction, all_transactions
-from gateway.migration.history import MirrorHistory, sample
+from gateway.kafka.transactions import TransactionDescription, all_transactions
+from gateway.migration.history import MirrorTrends, sample
 from gateway.migration.rules.file import NAMES, Application, MigrationFile, as_text, of_text
 from gateway.migration.rules.readiness import (
     GroupReady,
@@ -41,20 +41,20 @@ from gateway.topics.mirrors import Mirrors, MirrorView
 _PARALLEL: Final = 8
 JUDGE_EVERY_S: Final = 60.0
 
-ReadsTransactions = Callable[[ClusterAccess], Awaitable[Sequence[Transaction]]]
+ReadsTransactions = Callable[[ClusterAccess], Awaitable[Sequence[TransactionDescription]]]
 
 
-async def open_transactions(access: ClusterAccess) -> Sequence[Transaction]:
+async def open_transactions(access: ClusterAccess) -> Sequence[TransactionDescription]:
     """Of a cluster, those that are not ended."""
     return await all_transactions(access.cluster, VIEW_S, unended_only=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OfLink:
+class _LinkReadiness:
     """What is the same for all applications of a link. `transactions`: None when they are not told."""
 
     source_trouble: str
-    transactions: Sequence[Transaction] | None
+    transactions: Sequence[TransactionDescription] | None
     transactions_unknown: str
     acls_missing: int | None
 
@@ -77,7 +77,7 @@ class ReadinessCheck:
         mirrors: Mirrors,
         groups: Groups,
         acls: AclSync,
-        history: MirrorHistory,
+        history: MirrorTrends,
         transactions: ReadsTransactions = open_transactions,
     ) -> None:
         self._records = records
@@ -131,12 +131,14 @@ class ReadinessCheck:
         (judged,) = await self.of_file(MigrationFile(migration=name, link=name, applications=[everything]))
         return judged
 
-    async def _of_link(self, name: str) -> _OfLink:
+    async def _of_link(self, name: str) -> _LinkReadiness:
         link = self._records.link(name)
         try:
             access = await self._views.reach(link)
         except ControlError as exc:
-            return _OfLink(source_trouble=str(exc), transactions=None, transactions_unknown=str(exc), acls_missing=None)
+            return _LinkReadiness(
+                source_trouble=str(exc), transactions=None, transactions_unknown=str(exc), acls_missing=None
+            )
         unknown, transactions = "", None
         try:
             with source_errors(name):
@@ -144,7 +146,7 @@ class ReadinessCheck:
                     transactions = await self._transactions(access)
         except (ControlError, NetError) as exc:
             unknown = str(exc)
-        return _OfLink(
+        return _LinkReadiness(
             source_trouble=access.trouble(),
             transactions=transactions,
             transactions_unknown=unknown,
@@ -160,7 +162,7 @@ class ReadinessCheck:
             return None
         return len(plan.create) + len(plan.errors)
 
-    async def _judged(self, link: str, plan: ApplicationPlan, shared: _OfLink) -> Readiness:
+    async def _judged(self, link: str, plan: ApplicationPlan, shared: _LinkReadiness) -> Readiness:
         slots = asyncio.Semaphore(_PARALLEL)
 
         async def topic(name: str) -> TopicReady:
@@ -235,7 +237,9 @@ class ReadinessCheck:
             remark=view.waits_for or view.unknown,
         )
 
-    def _open(self, found: Sequence[Transaction] | None, topics: Sequence[str]) -> tuple[OpenTransaction, ...] | None:
+    def _open(
+        self, found: Sequence[TransactionDescription] | None, topics: Sequence[str]
+    ) -> tuple[OpenTransaction, ...] | None:
         """Those that have one of the topics."""
         if found is None:
             return None

@@ -16,9 +16,9 @@ import structlog
 
 from gateway.errors import ControlError
 from gateway.kafka.connection.errors import NetError
-from gateway.migration.carry_out import CarryOut, Done
+from gateway.migration.carry_out import StepExecutor, StepOutcome
 from gateway.migration.migrations import LIVE, Migrations
-from gateway.migration.rules.resolve import CUTOVERS, ApplicationPlan, MigrationPlan, PlannedStep, StepKind
+from gateway.migration.rules.resolve import CUTOVERS, ApplicationPlan, MigrationPlan, MigrationStepKind, PlannedStep
 from gateway.migration.rules.stop_rules import Fired, fired, unmeasured
 from gateway.operations.records import Records
 from gateway.state.migration_records import JournalEntry, MigrationRecord, MigrationState
@@ -63,7 +63,7 @@ class MigrationRun:
         *,
         records: Records,
         migrations: Migrations,
-        carry_out: CarryOut,
+        carry_out: StepExecutor,
         background: Background,
         clock: Callable[[], float],
     ) -> None:
@@ -192,7 +192,7 @@ class MigrationRun:
         asked = one.application.name, step
         return self._still(record) and any((now.application.name, left) == asked for now, left in due(plan))
 
-    async def _note(self, record: MigrationRecord, one: ApplicationPlan, step: PlannedStep, done: Done) -> None:
+    async def _note(self, record: MigrationRecord, one: ApplicationPlan, step: PlannedStep, done: StepOutcome) -> None:
         _log.info("migration step", migration=record.name, application=one.application.name, step=step.kind.value)
         entry = JournalEntry(
             at_ms=self._records.now_ms(),
@@ -237,7 +237,9 @@ def key_of(one: ApplicationPlan, step: PlannedStep) -> str:
 def due(plan: MigrationPlan) -> Iterator[tuple[ApplicationPlan, PlannedStep]]:
     """The steps that wait for nothing. Of an application whose mirrors are not all there, only creates."""
     for one in plan.applications:
-        creates = [step for step in one.steps if step.kind is StepKind.CREATE_MIRROR]
+        creates = [step for step in one.steps if step.kind is MigrationStepKind.CREATE_MIRROR]
         for step in one.steps:
-            if not step.waits_for and (not creates or step.kind in (StepKind.CREATE_MIRROR, StepKind.DECLARE_GROUP)):
+            if not step.waits_for and (
+                not creates or step.kind in (MigrationStepKind.CREATE_MIRROR, MigrationStepKind.DECLARE_GROUP)
+            ):
                 yield one, step

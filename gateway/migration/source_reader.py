@@ -18,7 +18,7 @@ from gateway.kafka.commits import committed_offsets
 from gateway.kafka.connection.errors import NetError, PartitionErrors, UnsupportedVersion
 from gateway.kafka.rules.names import is_internal, some_of
 from gateway.kafka.topic_partition import TopicPartition
-from gateway.kafka.transactions import Transaction, all_transactions
+from gateway.kafka.transactions import TransactionDescription, all_transactions
 from gateway.kafka.view import ClusterView
 from gateway.migration.log_tail import RECORDS, Tail, offset_owners, transactions_logged
 from gateway.migration.producer_reader import read_producers
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class _Asked:
+class _SourceAnswers:
     """What is not known so far."""
 
     not_known: list[NotKnown] = field(default_factory=list)
@@ -75,7 +75,7 @@ async def read_source(cluster: Cluster, mirrored: Collection[str], now_ms: Calla
         ClusterUnavailable: the source does not even name its topics and groups.
         BrokerError: it refuses to.
     """
-    at_ms, asked = now_ms(), _Asked()
+    at_ms, asked = now_ms(), _SourceAnswers()
     view = await cluster.refresh(timeout_s=_STEP_S)
     partitions = {name: len(topic.partitions) for name, topic in view.topics.items()}
     listed = await kafka_groups.list_groups(cluster, timeout_s=_STEP_S)
@@ -125,10 +125,10 @@ def _without_coordinator(view: ClusterView) -> Iterator[NotKnown]:
 
 async def _transactional_ids(
     cluster: Cluster,
-    transactions: Sequence[Transaction],
+    transactions: Sequence[TransactionDescription],
     producers: Mapping[TopicPartition, frozenset[int]],
     partitions: Mapping[str, int],
-    asked: _Asked,
+    asked: _SourceAnswers,
 ) -> tuple[TransactionalIdSeen, ...]:
     """With all that the brokers' own topics tell of them, where they may be read."""
     logged, tail = await asked.unless_refused(
@@ -179,7 +179,7 @@ def _not_read(what: str, topic: str, tail: Tail) -> Iterator[NotKnown]:
         )
 
 
-def _seen(one: Transaction) -> TransactionalIdSeen:
+def _seen(one: TransactionDescription) -> TransactionalIdSeen:
     topics = one.partitions if one.is_unended else {}
     return TransactionalIdSeen(
         name=one.transactional_id,

@@ -17,7 +17,7 @@ from gateway.cutover.failback.undo import Undos
 from gateway.errors import BadRequest, Conflict, ControlError
 from gateway.groups.operations import Groups
 from gateway.migration.migrations import Migrations, MigrationView
-from gateway.migration.rules.undo import GoesHome, goes_home
+from gateway.migration.rules.undo import UndoCandidate, goes_home
 from gateway.operations.records import Records
 from gateway.state.migration_records import JournalEntry, MigrationRecord, MigrationState
 from gateway.state.store import StoreError
@@ -34,7 +34,7 @@ _log = structlog.get_logger("lockgate.control")
 class Undone:
     """What goes home, by names of the target; `view`: the migration then."""
 
-    home: GoesHome
+    home: UndoCandidate
     view: MigrationView
 
 
@@ -90,7 +90,7 @@ class MigrationUndo:
         if step := self._migrations.promoting(name):
             raise Conflict(f"{step} is under way: lockgate migration pause {name}, and ask again when it is over")
 
-    async def _home(self, record: MigrationRecord, application: str, *, with_groups: bool) -> GoesHome:
+    async def _home(self, record: MigrationRecord, application: str, *, with_groups: bool) -> UndoCandidate:
         plan, world = await self._migrations.plan_of(record)
         chosen = [one for one in plan.applications if application in ("", one.application.name)]
         if not chosen:
@@ -100,7 +100,7 @@ class MigrationUndo:
             raise Conflict(f"no topic of {application or record.name} is written on the target: nothing to undo")
         return home
 
-    async def _check(self, record: MigrationRecord, home: GoesHome, *, keep_late: bool) -> None:
+    async def _check(self, record: MigrationRecord, home: UndoCandidate, *, keep_late: bool) -> None:
         """What would be refused before anything is begun."""
         await self._undos.undo(record.link, home.topics, migration=record.name, keep_late=keep_late, validate_only=True)
         for group in home.demoted:
@@ -109,7 +109,7 @@ class MigrationUndo:
                 raise Conflict(f"group '{group}' cannot be demoted: {plan.blocker}")
 
     async def _paused(
-        self, record: MigrationRecord, application: str, by: str, home: GoesHome
+        self, record: MigrationRecord, application: str, by: str, home: UndoCandidate
     ) -> tuple[MigrationRecord, MigrationState]:
         """The record as it is then, and the state before."""
         names = (*home.topics, *home.groups, *home.demoted)

@@ -76,7 +76,7 @@ class MirrorEvents(Protocol):
         """Offsets differ from here on, for `reason`: the topic's mode is translate now."""
 
 
-class OffsetMaps(Protocol):
+class OffsetMapSource(Protocol):
     """The offset maps of mirror topics in mode translate."""
 
     async def offset_maps(self, mirror: MirrorRecord) -> Sequence[OffsetMap]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateway.kafka.admin import ConfigChange
+from gateway.kafka.admin import TopicConfigChange
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
@@ -134,7 +134,7 @@ class ClusterAccess(Protocol):
     async def delete_topic(self, name: str, topic_id: str) -> None:
         """Delete the topic with this id, and no other one of its name; '' on a cluster without ids: by name."""
 
-    async def alter_topic_configs(self, changes: Mapping[str, ConfigChange]) -> Mapping[str, BrokerError]:
+    async def alter_topic_configs(self, changes: Mapping[str, TopicConfigChange]) -> Mapping[str, BrokerError]:
         """Change the configs of topics (IncrementalAlterConfigs), at most `kafka.admin.TOPICS_IN_A_REQUEST`; those that
         were refused, with the error of each."""
 

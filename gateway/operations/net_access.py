@@ -182,7 +182,7 @@ class NetAccess:
         """See `ClusterAccess.delete_topic`."""
         await admin.delete_topic(self._cluster, name, topic_id=topic_id_bytes(topic_id))
 
-    async def alter_topic_configs(self, changes: Mapping[str, admin.ConfigChange]) -> Mapping[str, BrokerError]:
+    async def alter_topic_configs(self, changes: Mapping[str, admin.TopicConfigChange]) -> Mapping[str, BrokerError]:
         """See `ClusterAccess.alter_topic_configs`."""
         return await admin.alter_topic_configs(self._cluster, changes)
 

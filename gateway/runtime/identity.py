@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from gateway.access.rules.users import Identities
+from gateway.access.rules.users import ClientIdentities
 from gateway.config.listeners import Endpoint, Tokens
 from gateway.config.settings import Settings
 from gateway.kafka.access.delegation_tokens import TokenRefused, create_token, expire_token, require_tokens
@@ -29,10 +29,10 @@ async def require_token_listeners(settings: Settings, target: Cluster) -> None:
                 raise ValueError(f"{where}.identity: token: the target: {error}") from None
 
 
-def identities(settings: Settings) -> Identities:
+def identities(settings: Settings) -> ClientIdentities:
     """By which listeners clients come as whom."""
     endpoints = settings.endpoints().items()
-    return Identities(
+    return ClientIdentities(
         by_token=tuple(where for where, endpoint in endpoints if endpoint.identity == "token"),
         relayed=tuple(where for where, endpoint in endpoints if endpoint.identity == "relay"),
     )

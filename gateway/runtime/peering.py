@@ -17,12 +17,12 @@ from gateway.errors import NotFound
 from gateway.fleet.events import FleetEvents
 from gateway.fleet.fleet import Fleet
 from gateway.fleet.mirrors import FleetMirrors
-from gateway.fleet.parts import FleetHooks, Identity, LeaseGuard, Term
+from gateway.fleet.parts import FleetHooks, GatewayIdentity, LeaseGuard, Term
 from gateway.fleet.peers.certificates import Certificates, FleetCertificates, GivenCertificates
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.quorum import READ
 from gateway.fleet.rules.assignment import FleetAssignment
-from gateway.fleet.rules.membership import Role
+from gateway.fleet.rules.membership import FleetRole
 from gateway.groups.gate.fleet import FleetGates
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.kafka.cluster import Cluster
@@ -148,10 +148,10 @@ class Peering:
         shared, fleet = self._shared, self._settings.fleet
         bind, told = peer_hosts(self._settings)
         port = await self.peers.listen(bind, fleet.peer_port)
-        me = Identity(
+        me = GatewayIdentity(
             name=self.name,
             incarnation=self.incarnation,
-            role=Role(self._settings.role),
+            role=FleetRole(self._settings.role),
             peer=f"{told}:{port}",
             lease_s=fleet.lease_s,
             place=self._lock.take,

@@ -24,7 +24,7 @@ from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import target_errors
 from gateway.operations.records import Records
 from gateway.schemas.look import AT_ONCE
-from gateway.schemas.rules.gate import SeenIds, TopicIds, judged, named
+from gateway.schemas.rules.gate import SeenIds, TopicIds, ids_by_topic, list_ids
 from gateway.schemas.schema_sync import SchemaSync
 from gateway.state.mirror_states import is_mirroring
 from gateway.state.records import MirrorRecord
@@ -62,7 +62,7 @@ class SchemaCheck:
         seen = SeenIds()
         await self.sample(partitions, seen, {})
         known, of_source = await self._sync.known(name, seen.all())
-        return judged(seen, known, of_source)
+        return ids_by_topic(seen, known, of_source)
 
     async def sample(self, partitions: Mapping[str, int], seen: SeenIds, ranges: Ranges) -> None:
         """Note the ids in the first records of some batches of these topics (partitions by mirror topic).
@@ -103,14 +103,14 @@ AGAIN_AT_MOST_S: Final = 300.0
 
 
 @dataclass(slots=True)
-class _Asked:
+class _IdRequest:
     """When an id is asked for next (monotonic seconds), and how long that was after the last time."""
 
     at: float
     after_s: float
 
 
-class MissingIds:
+class MissingIdRequests:
     """Of all links, while this gateway leads. `clock`: monotonic seconds."""
 
     def __init__(self, *, records: Records, engine: MirrorEngine, sync: SchemaSync, clock: Callable[[], float]) -> None:
@@ -118,7 +118,7 @@ class MissingIds:
         self._engine = engine
         self._sync = sync
         self._clock = clock
-        self._asked: dict[tuple[str, int], _Asked] = {}
+        self._asked: dict[tuple[str, int], _IdRequest] = {}
 
     def of(self, link: str, topic: str) -> tuple[int, ...]:
         """Ids that partitions of a mirror topic wait for."""
@@ -129,7 +129,7 @@ class MissingIds:
         """Why a promote of these mirror topics must wait, '' when it need not: under a write pause the mirror would."""
         for topic in topics:
             if missing := self.of(link, topic):
-                return f"{named(missing)} in the id map, which records of {topic} have"
+                return f"{list_ids(missing)} in the id map, which records of {topic} have"
         return ""
 
     async def run_due(self) -> None:
@@ -141,9 +141,9 @@ class MissingIds:
         now = self._clock()
         due: dict[str, list[int]] = {}
         for key in missing:
-            asked = self._asked.setdefault(key, _Asked(now, AGAIN_S))
+            asked = self._asked.setdefault(key, _IdRequest(now, AGAIN_S))
             if now >= asked.at:
-                self._asked[key] = _Asked(now + asked.after_s, min(2 * asked.after_s, AGAIN_AT_MOST_S))
+                self._asked[key] = _IdRequest(now + asked.after_s, min(2 * asked.after_s, AGAIN_AT_MOST_S))
                 due.setdefault(key[0], []).append(key[1])
         for link, ids in due.items():
             self._sync.wanted(link, ids)

@@ -22,7 +22,7 @@ from gateway.errors import Conflict, ControlError
 from gateway.kafka.connection.errors import NetError
 from gateway.operations.records import Records
 from gateway.schemas.check import MAX_PARTITIONS, Ranges, SchemaCheck
-from gateway.schemas.rules.gate import SeenIds, judged, named
+from gateway.schemas.rules.gate import SeenIds, ids_by_topic, list_ids
 from gateway.schemas.schema_sync import SchemaSync
 from gateway.state.link_config import LinkConfig, parse
 from gateway.state.records import LinkRecord
@@ -41,7 +41,7 @@ _log = structlog.get_logger("lockgate.control")
 
 
 @dataclass(slots=True)
-class _OfLink:
+class _LinkGate:
     """`looked`: by mirror topic, when the last look at it began; `asked`: when a promote asked last.
 
     `resolved`: ids that the target's registry knows; `nowhere`: that neither knows; `unknown`: by mirror topic those
@@ -62,7 +62,7 @@ class _OfLink:
     error: str = ""
 
 
-class SchemaGate:
+class LinkSchemaGates:
     """Of all links, while this gateway leads. Attributes: checks: asks for the ends of the copies, as they are now."""
 
     def __init__(self, *, records: Records, check: SchemaCheck, sync: SchemaSync, clock: Callable[[], float]) -> None:
@@ -71,7 +71,7 @@ class SchemaGate:
         self._records = records
         self._sync = sync
         self._clock = clock
-        self._links: dict[str, _OfLink] = {}
+        self._links: dict[str, _LinkGate] = {}
 
     # -- told -------------------------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ class SchemaGate:
         one.asked, one.asked_topics = now, frozenset(topics)
         for topic in topics:
             if unknown := one.unknown.get(topic):
-                return f"the target's registry to know {named(unknown)}, which records of {topic} have"
+                return f"the target's registry to know {list_ids(unknown)}, which records of {topic} have"
         if any(now - one.looked.get(topic, float("-inf")) > FRESH_S for topic in topics):
             return f"a look at the schema ids of its records{': ' if one.error else ''}{one.error}"
         return ""
@@ -116,7 +116,8 @@ class SchemaGate:
             if unknown := one.unknown.get(topic):
                 raise Conflict(
                     f"mirror topic '{topic}' cannot be promoted: the target's registry does not know "
-                    f"{named(unknown)}, which its records have; lockgate link schemas sync {link} --id {unknown[0]}, "
+                    f"{list_ids(unknown)}, which its records have; "
+                    f"lockgate link schemas sync {link} --id {unknown[0]}, "
                     "or use force"
                 )
 
@@ -137,7 +138,7 @@ class SchemaGate:
             if now - one.last >= every_s and not config.paused:
                 await self._try(one)
 
-    async def _try(self, one: _OfLink) -> None:
+    async def _try(self, one: _LinkGate) -> None:
         one.last = self._clock()
         try:
             async with asyncio.timeout(_LOOK_S):
@@ -148,14 +149,14 @@ class SchemaGate:
         else:
             one.error = ""
 
-    def _of(self, link: LinkRecord) -> _OfLink:
+    def _of(self, link: LinkRecord) -> _LinkGate:
         """What is known of it; nothing once its record is another one."""
         one = self._links.get(link.name)
         if one is None or one.link != link:
-            one = self._links[link.name] = _OfLink(link, self._clock() + _FORGET_S)
+            one = self._links[link.name] = _LinkGate(link, self._clock() + _FORGET_S)
         return one
 
-    def _turn(self, one: _OfLink) -> list[str]:
+    def _turn(self, one: _LinkGate) -> list[str]:
         """The mirror topics of the next look: those that a promote waits for, then those not looked at for longest."""
         topics = {mirror.mirror_topic: len(mirror.starts) for mirror in self.checks.mirrored(one.link.name)}
         for kept in (one.seen.by_topic, one.looked, one.unknown):
@@ -171,7 +172,7 @@ class SchemaGate:
                 turn.append(topic)
         return turn
 
-    async def _look(self, one: _OfLink, topics: Sequence[str]) -> None:
+    async def _look(self, one: _LinkGate, topics: Sequence[str]) -> None:
         """Sample these mirror topics, and ask the registries for what is not known to resolve."""
         name, began = one.link.name, self._clock()
         if began >= one.forget_at:
@@ -184,7 +185,7 @@ class SchemaGate:
             known, of_source = await self._sync.known(name, asked)
             one.resolved |= known
             one.nowhere |= {schema_id for schema_id, there in of_source.items() if not there}
-        judgements = judged(one.seen, one.resolved, dict.fromkeys(one.nowhere, False))
+        judgements = ids_by_topic(one.seen, one.resolved, dict.fromkeys(one.nowhere, False))
         one.unknown = {found.topic: found.unknown for found in judgements if found.unknown}
         one.looked.update(dict.fromkeys(topics, began))
         self._sync.wanted(name, (schema_id for found in judgements for schema_id in found.unknown))

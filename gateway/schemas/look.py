@@ -16,7 +16,14 @@ from gateway.errors import Conflict
 from gateway.schemas.registry import Registry
 from gateway.schemas.rules.model import ABSENT, Subject, Version, VersionKey
 from gateway.schemas.rules.plan import references_to_read
-from gateway.schemas.rules.scene import LeftOut, Options, Reason, Scene, known_entries, wanted_versions
+from gateway.schemas.rules.scene import (
+    LeftOutSchema,
+    SchemaPlanInput,
+    SchemaPlanOptions,
+    SchemaReason,
+    known_entries,
+    wanted_versions,
+)
 from gateway.state.name_filters import NameFilters
 from gateway.state.schemas.schema_options import SchemaIds
 from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
@@ -33,35 +40,37 @@ _R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RegistryQuery:
     """What a look is to find out. `ids`: that were seen in records. `thorough`: also what hardly ever changes."""
 
     filters: NameFilters
-    options: Options
+    options: SchemaPlanOptions
     ids: frozenset[int] = frozenset()
     thorough: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RegistriesView:
     """`notes`: of ids that were asked for and do not come. `subjects`: how many the link copies."""
 
-    scene: Scene
-    notes: tuple[LeftOut, ...]
+    scene: SchemaPlanInput
+    notes: tuple[LeftOutSchema, ...]
     subjects: int
 
 
-class Look:
+class RegistryReader:
     """One look, for one link."""
 
-    def __init__(self, source: Registry, target: Registry, records: Mapping[str, SchemaRecord], asked: Asked) -> None:
+    def __init__(
+        self, source: Registry, target: Registry, records: Mapping[str, SchemaRecord], asked: RegistryQuery
+    ) -> None:
         self._source = source
         self._target = target
         self._records = records
         self._asked = asked
         self._versions = 0
 
-    async def take(self) -> Seen:
+    async def take(self) -> RegistriesView:
         """Nothing is changed.
 
         Raises:
@@ -88,7 +97,7 @@ class Look:
         touched = [name for name, subject in subjects.items() if asked.thorough or self._new(name, subject)]
         await self._settings(subjects, touched)
         target, taken = await self._of_target(subjects, touched)
-        scene = Scene(
+        scene = SchemaPlanInput(
             source=subjects,
             target=target,
             records=self._records,
@@ -97,9 +106,9 @@ class Look:
             options=asked.options,
             target_level=await self._target.level(),
         )
-        return Seen(scene, notes, len(names))
+        return RegistriesView(scene, notes, len(names))
 
-    async def _wanted(self, names: Collection[str]) -> tuple[frozenset[VersionKey], tuple[LeftOut, ...]]:
+    async def _wanted(self, names: Collection[str]) -> tuple[frozenset[VersionKey], tuple[LeftOutSchema, ...]]:
         """Which versions have the ids that were asked for."""
         uses = await self._each(self._asked.ids, self._source.uses)
         there, notes, wanted = set(names), [], set()
@@ -107,10 +116,12 @@ class Look:
             found = {key for key in keys if key.subject in there}
             wanted |= found
             if not keys:
-                notes.append(LeftOut("", 0, Reason.ID_UNKNOWN, f"the source does not know id {schema_id} either"))
+                notes.append(
+                    LeftOutSchema("", 0, SchemaReason.ID_UNKNOWN, f"the source does not know id {schema_id} either")
+                )
             elif not found:
                 detail = f"id {schema_id}: schema.subject.filters leave the subject out"
-                notes.append(LeftOut(keys[0].subject, keys[0].version, Reason.FILTERED, detail))
+                notes.append(LeftOutSchema(keys[0].subject, keys[0].version, SchemaReason.FILTERED, detail))
         return frozenset(wanted), tuple(notes)
 
     async def _numbers(self, name: str) -> Subject:

@@ -23,12 +23,12 @@ from gateway.operations.cluster_errors import target_errors
 from gateway.operations.door import Door
 from gateway.operations.link_tasks import TaskErrorCode
 from gateway.operations.rules.refusals import Refusals
-from gateway.schemas.look import Asked, Look, Seen
+from gateway.schemas.look import RegistriesView, RegistryQuery, RegistryReader
 from gateway.schemas.registry import Registry, RegistryRefused, task_code
 from gateway.schemas.rules.model import IMPORT, READONLY, Schema, VersionKey
 from gateway.schemas.rules.plan import plan, why_not_as_seen, why_not_imported
 from gateway.schemas.rules.remember import after, at_promote, before, of_link, references_on_target, with_entries
-from gateway.schemas.rules.scene import Change, ChangeKind, Plan, remembered
+from gateway.schemas.rules.scene import Change, ChangeKind, SchemaRoundPlan, remembered
 from gateway.state.link_config import SCHEMA_IDS, parse
 from gateway.state.records import LinkRecord
 from gateway.state.schemas.schema_options import SchemaIds
@@ -83,11 +83,11 @@ class SchemaMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SchemaOutlook:
     """What was seen, and what is to be done about it."""
 
-    seen: Seen
-    plan: Plan
+    seen: RegistriesView
+    plan: SchemaRoundPlan
 
 
 class SchemaRound:
@@ -120,13 +120,14 @@ class SchemaRound:
         self._own: frozenset[str] = frozenset()
         self._left_alone: set[str] = set()
 
-    async def look(self, asked: Asked) -> Looked:
-        """Nothing is changed. Raises as `Look.take`, and Conflict when the target cannot do what the link asks for."""
+    async def look(self, asked: RegistryQuery) -> SchemaOutlook:
+        """Nothing is changed. Raises as `RegistryReader.take`, and Conflict when the target cannot do what the link
+        asks for."""
         if self._config.schema_ids is SchemaIds.FIXED:
             await self._require_modes()
-        seen = await Look(self._source, self._target, self.records(), asked).take()
+        seen = await RegistryReader(self._source, self._target, self.records(), asked).take()
         found = plan(seen.scene)
-        return Looked(seen, replace(found, left_out=tuple(sorted([*found.left_out, *seen.notes]))))
+        return SchemaOutlook(seen, replace(found, left_out=tuple(sorted([*found.left_out, *seen.notes]))))
 
     async def _require_modes(self) -> None:
         known = self._memory.keeps_no_ids
@@ -150,7 +151,7 @@ class SchemaRound:
                 of_source[schema_id] = await self._source.schema(schema_id) is not None
         return frozenset(known), of_source
 
-    async def carry_out(self, looked: Looked) -> int:
+    async def carry_out(self, looked: SchemaOutlook) -> int:
         """Make the changes. Returns how many are left for the next round.
 
         Raises:
@@ -172,7 +173,7 @@ class SchemaRound:
             await self._store_pending()
         return max(0, len(due) - IN_A_ROUND)
 
-    async def _change(self, change: Change, looked: Looked) -> None:
+    async def _change(self, change: Change, looked: SchemaOutlook) -> None:
         if change.subject in self._left_alone:
             return
         claim = before(change, self._record(change.subject))
@@ -190,7 +191,7 @@ class SchemaRound:
         self._memory.refused.forgive(change.key)
         await self._note(after(change, self._record(change.subject), entry))
 
-    async def _asked(self, change: Change, looked: Looked) -> SchemaEntry | None:
+    async def _asked(self, change: Change, looked: SchemaOutlook) -> SchemaEntry | None:
         match change.kind:
             case ChangeKind.MODE:
                 await self._set_mode(change, looked)
@@ -211,7 +212,7 @@ class SchemaRound:
                 return entry
         return None
 
-    async def _set_mode(self, change: Change, looked: Looked) -> None:
+    async def _set_mode(self, change: Change, looked: SchemaOutlook) -> None:
         """IMPORT is a lock: behind it nobody else registers, so what came before it is seen there, and decides."""
         name = change.subject
         try:
@@ -225,7 +226,7 @@ class SchemaRound:
         if change.value == IMPORT:
             await self._require_locked(name, looked)
 
-    async def _require_locked(self, name: str, looked: Looked) -> None:
+    async def _require_locked(self, name: str, looked: SchemaOutlook) -> None:
         mode = await self._target.mode(name)
         for _ in range(SHOWN_TRIES):
             if mode == IMPORT:
@@ -250,7 +251,7 @@ class SchemaRound:
         else:
             await self._forget(name)
 
-    def _known(self, name: str, looked: Looked) -> frozenset[int]:
+    def _known(self, name: str, looked: SchemaOutlook) -> frozenset[int]:
         """Numbers of versions that the round was decided from, and of those that it has registered since."""
         own = {entry.target_version for entry in self._record(name).entries}
         return looked.seen.scene.of_target(name).numbers | own
@@ -322,7 +323,7 @@ class SchemaRound:
         self._memory.keeps_no_ids = (self._link, why)
         raise Conflict(why)
 
-    async def promote(self, looked: Looked) -> int:
+    async def promote(self, looked: SchemaOutlook) -> int:
         """Hand the subjects to the target's clients: their modes are set, and the source is not followed any more.
 
         Returns how many. Raises as `carry_out`, and RegistryRefused.

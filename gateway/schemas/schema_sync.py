@@ -20,11 +20,11 @@ from gateway.operations.link_rounds import LinkRounds
 from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskErrorCode, TaskStatus
 from gateway.operations.records import Records
 from gateway.operations.secrets.link_secrets import LinkSecrets
-from gateway.schemas.look import Asked
+from gateway.schemas.look import RegistryQuery
 from gateway.schemas.registry import Registry, RegistryError, as_control_error, task_code
 from gateway.schemas.rules.remember import of_link
-from gateway.schemas.rules.scene import Change, LeftOut, Options, Plan
-from gateway.schemas.schema_round import Looked, SchemaError, SchemaMemory, SchemaRound
+from gateway.schemas.rules.scene import Change, LeftOutSchema, SchemaPlanOptions, SchemaRoundPlan
+from gateway.schemas.schema_round import SchemaError, SchemaMemory, SchemaOutlook, SchemaRound
 from gateway.state.link_config import LinkConfig, parse
 from gateway.state.records import LinkRecord
 from gateway.state.schemas.id_map import id_map
@@ -43,7 +43,7 @@ _log = structlog.get_logger("lockgate.control")
 
 
 @dataclass(slots=True)
-class _OfLink:
+class _SchemaLinkState:
     """`counts`: of the last round. Times: monotonic seconds."""
 
     link: LinkRecord
@@ -77,7 +77,7 @@ class SchemaPlan:
     """What the next round would do. `enabled`: whether one comes. `ids`: how many ids the id map has."""
 
     enabled: bool
-    plan: Plan
+    plan: SchemaRoundPlan
     subjects: int
     promoted: int
     ids: int
@@ -90,7 +90,7 @@ class SchemaPlan:
         return self.plan.changes
 
     @property
-    def left_out(self) -> Sequence[LeftOut]:
+    def left_out(self) -> Sequence[LeftOutSchema]:
         """What of the source would not be on the target, with the reason."""
         return self.plan.left_out
 
@@ -119,7 +119,7 @@ class SchemaSync:
         self._locks = locks
         self._door = door
         self._clock = clock
-        self._rounds: LinkRounds[_OfLink] = LinkRounds(
+        self._rounds: LinkRounds[_SchemaLinkState] = LinkRounds(
             LinkTask.SCHEMA_SYNC,
             store=records.store,
             tasks=tasks,
@@ -133,11 +133,11 @@ class SchemaSync:
         """Begin the rounds that are due; they go on in the background, one at a time for each link."""
         await self._rounds.run_due()
 
-    def _begun(self, link: LinkRecord, config: LinkConfig) -> _OfLink | None:
+    def _begun(self, link: LinkRecord, config: LinkConfig) -> _SchemaLinkState | None:
         """Of a link whose round is due, which is noted."""
         now, known = self._clock(), self._rounds.of(link)
         if known is None:
-            known = self._rounds.known[link.name] = _OfLink(link, now, now)
+            known = self._rounds.known[link.name] = _SchemaLinkState(link, now, now)
         elif known.running or (
             known.link == link
             and not known.left
@@ -156,7 +156,7 @@ class SchemaSync:
         if one is not None:
             one.wanted.update(sorted(set(ids))[: max(0, MAX_WANTED - len(one.wanted))])
 
-    async def _round(self, one: _OfLink) -> None:
+    async def _round(self, one: _SchemaLinkState) -> None:
         name = one.link.name
         try:
             async with self._locks.hold(f"schemas/{name}"):
@@ -176,7 +176,7 @@ class SchemaSync:
         words = reason[1] if isinstance(reason, tuple) else str(reason)
         _log.warning("schema sync: the round broke off", link=name, error=words)
 
-    async def _do(self, one: _OfLink) -> Looked:
+    async def _do(self, one: _SchemaLinkState) -> SchemaOutlook:
         """One round. What it leaves is noted, so that the next one comes at once."""
         now, wanted = self._clock(), frozenset(one.wanted)
         thorough = now >= one.thorough_at
@@ -197,7 +197,7 @@ class SchemaSync:
         one.counts = (looked.seen.subjects, versions, len(looked.plan.errors))
         return looked
 
-    def _tell(self, one: _OfLink, looked: Looked) -> None:
+    def _tell(self, one: _SchemaLinkState, looked: SchemaOutlook) -> None:
         name, errors, left_out = one.link.name, one.memory.errors(), looked.plan.errors
         if errors:
             words = f"{len(one.memory.refused)} changes are refused, such as: {errors[0].message}"
@@ -226,7 +226,7 @@ class SchemaSync:
             looked = await this.look(_asked(parse(link.configs), frozenset(ids), thorough=True))
         return self._planned(link, looked)
 
-    def _planned(self, link: LinkRecord, looked: Looked) -> SchemaPlan:
+    def _planned(self, link: LinkRecord, looked: SchemaOutlook) -> SchemaPlan:
         name, one = link.name, self._rounds.known.get(link.name)
         records = of_link(self._store.schemas.get(name, {}), link.link_id)
         return SchemaPlan(
@@ -283,7 +283,7 @@ class SchemaSync:
         _log.info("schemas promoted", link=name, subjects=count, force=force)
         return self._planned(link, looked)
 
-    def _require_enabled(self, link: LinkRecord) -> _OfLink:
+    def _require_enabled(self, link: LinkRecord) -> _SchemaLinkState:
         if not parse(link.configs).schema_sync:
             raise Conflict(f"link '{link.name}' copies no schemas: set schema.sync.enable=true")
         if parse(link.configs).paused:
@@ -291,7 +291,7 @@ class SchemaSync:
         one = self._rounds.of(link)
         if one is None:
             now = self._clock()
-            one = self._rounds.known[link.name] = _OfLink(link, now, now)
+            one = self._rounds.known[link.name] = _SchemaLinkState(link, now, now)
         one.link = link
         return one
 
@@ -339,12 +339,12 @@ class SchemaSync:
         return SchemaCounts(*one.counts, refused, memory.registered, memory.deleted, memory.levels)
 
 
-def _asked(config: LinkConfig, ids: frozenset[int], *, thorough: bool) -> Asked:
-    options = Options(config.schema_ids, config.schema_versions, config.schema_deleted)
-    return Asked(config.schema_subjects, options, ids, thorough)
+def _asked(config: LinkConfig, ids: frozenset[int], *, thorough: bool) -> RegistryQuery:
+    options = SchemaPlanOptions(config.schema_ids, config.schema_versions, config.schema_deleted)
+    return RegistryQuery(config.schema_subjects, options, ids, thorough)
 
 
-def _require_complete(name: str, left: Plan, *, force: bool) -> None:
+def _require_complete(name: str, left: SchemaRoundPlan, *, force: bool) -> None:
     if force:
         return
     if left.errors:

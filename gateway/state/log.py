@@ -81,7 +81,7 @@ Change = tuple[str, bytes | None]
 """Key and value; None deletes."""
 
 
-class Log(Protocol):
+class StateLog(Protocol):
     """What the store needs of a state topic: `read` goes on all the time, the others are called one at a time."""
 
     async def open(self) -> list[Entry]:

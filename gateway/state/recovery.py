@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from gateway.state.codec import Record, StateFormatError
 from gateway.state.errors import StateReadTooLate, StateWentBack, StoreError
-from gateway.state.log import WRITER_KEY, Entry, Log, writer_of
+from gateway.state.log import WRITER_KEY, Entry, StateLog, writer_of
 from gateway.state.producer_tables import ProducerTablesRecord
 from gateway.state.slices import Slices, decoded, encoded
 from gateway.state.views import StateViews
@@ -78,7 +78,7 @@ class FollowedState(StateViews):
         read_error: why the topic cannot be read now; '' when it can.
     """
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: StateLog) -> None:
         super().__init__()
         self.on_fenced: Callable[[], None] = lambda: None
         self.on_broken: Callable[[str], None] = lambda reason: None

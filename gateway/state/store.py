@@ -21,7 +21,7 @@ from gateway.kafka.connection.config import ClusterConfig
 from gateway.state.codec import Record, key_of
 from gateway.state.errors import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.state.failback_records import MAX_REMEMBERED, FailbackEpochRecord, outliving
-from gateway.state.log import Log
+from gateway.state.log import StateLog
 from gateway.state.mirror_transitions import check_write
 from gateway.state.records import MirrorRecord, SequenceRecord
 from gateway.state.recovery import FollowedState
@@ -30,13 +30,13 @@ from gateway.state.table_writes import with_tables
 from gateway.state.topic import StateTopic
 from gateway.transport.host import MACHINE, Host
 
-__all__ = ["Log", "ProducerFenced", "StateStore", "StoreConflict", "StoreError", "StoreUncertain"]
+__all__ = ["ProducerFenced", "StateLog", "StateStore", "StoreConflict", "StoreError", "StoreUncertain"]
 
 _TOGETHER: Final = 64  # writes in one transaction
 _log = logging.getLogger("lockgate.state")
 
 
-class _Write(NamedTuple):
+class _PendingWrite(NamedTuple):
     """A write that waits for its turn, and for whoever has the turn before it."""
 
     changes: Sequence[tuple[str, Record | None]]
@@ -67,13 +67,13 @@ class StateStore(FollowedState):
     """
 
     def __init__(
-        self, target: Mapping[str, str] | ClusterConfig, *, log: Log | None = None, host: Host = MACHINE
+        self, target: Mapping[str, str] | ClusterConfig, *, log: StateLog | None = None, host: Host = MACHINE
     ) -> None:
         config = target if isinstance(target, ClusterConfig) else ClusterConfig.from_client_properties(target)
         self.instance = host.new_id()
         super().__init__(log or StateTopic(config, self.instance, host=host))
         self._now_ms = host.wall_ms
-        self._waiting: list[_Write] = []
+        self._waiting: list[_PendingWrite] = []
 
     async def lead(self) -> int:
         """Take over the topic, and read all that was written before. Returns the term.
@@ -227,7 +227,7 @@ class StateStore(FollowedState):
     async def _write_with_others(self, changes: Sequence[tuple[str, Record | None]], guard: Callable[[], None]) -> None:
         """Whoever has the turn writes for all who wait. A transaction takes several round trips between brokers, so a
         thousand creates would take minutes one by one."""
-        own = _Write(changes, guard, asyncio.get_running_loop().create_future())
+        own = _PendingWrite(changes, guard, asyncio.get_running_loop().create_future())
         self._waiting.append(own)
         async with self._lock:  # first come, first served: nobody who came before is without a result
             if not own.done.done():
@@ -239,7 +239,7 @@ class StateStore(FollowedState):
                         write.done.cancel()  # of those that have no result: this task was cancelled
         await own.done
 
-    async def _write_all(self, writes: Sequence[_Write]) -> None:
+    async def _write_all(self, writes: Sequence[_PendingWrite]) -> None:
         """Write them in one transaction, but those that may not be; each is told its result."""
         try:
             await self._resolve_outcome()
@@ -282,9 +282,9 @@ class StateStore(FollowedState):
             raise StoreUncertain("the state topic has lost records; what was written last is to be read anew")
         self.apply(changes, offset)
 
-    def _allowed(self, writes: Iterable[_Write]) -> tuple[list[_Write], list[_Write]]:
+    def _allowed(self, writes: Iterable[_PendingWrite]) -> tuple[list[_PendingWrite], list[_PendingWrite]]:
         """Those that may be written at once, and those that are to look at what one of the former writes."""
-        allowed, later, keys, given = list[_Write](), list[_Write](), set[str](), dict[str, int]()
+        allowed, later, keys, given = list[_PendingWrite](), list[_PendingWrite](), set[str](), dict[str, int]()
         for write in writes:
             own = {key for key, record in write.changes if not isinstance(record, SequenceRecord)}
             if own & keys:
@@ -302,7 +302,7 @@ class StateStore(FollowedState):
             given |= {record.name: record.last for _, record in write.changes if isinstance(record, SequenceRecord)}
         return allowed, later
 
-    def _refuse(self, writes: Iterable[_Write], exc: Exception) -> None:
+    def _refuse(self, writes: Iterable[_PendingWrite], exc: Exception) -> None:
         if isinstance(exc, ProducerFenced):
             self._fenced()
         for write in writes:

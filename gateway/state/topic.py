@@ -19,7 +19,7 @@ from gateway.kafka.connection.errors import LogTruncated, NetError, ReadTooLate
 from gateway.kafka.logs.compacted_log import CompactedLog, until_answered
 from gateway.kafka.logs.log_follower import LogFollower
 from gateway.kafka.rules.topic_configs import INTERNAL
-from gateway.kafka.transactional_producer import Fenced, OutcomeUnknown, TransactionalProducer
+from gateway.kafka.transactional_producer import Fenced, LogProducer, OutcomeUnknown
 from gateway.state.errors import ProducerFenced, StateReadTooLate, StateWentBack, StoreError, StoreUncertain
 from gateway.state.log import MORE, WAS, WRITER_KEY, Change, Entry, StateReader
 from gateway.transport.host import MACHINE, Host
@@ -56,7 +56,7 @@ class StateTopic:
         self._topic = topic
         self._transactional_id = transactional_id
         self._commit_s = commit_s
-        self._producer: TransactionalProducer | None = None
+        self._producer: LogProducer | None = None
         self._reader: StateReader | None = None
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class StateTopic:
             ProducerFenced: somebody else took over in the meantime.
         """
         self.resign()
-        producer = TransactionalProducer(self._cluster, self._transactional_id, self._topic)
+        producer = LogProducer(self._cluster, self._transactional_id, self._topic)
         with _translated("the state topic on the target could not be taken over"):
             await producer.init(timeout_s)
         self._producer = producer
@@ -177,7 +177,7 @@ class StateTopic:
         self._reader = None
         await self._cluster.close()
 
-    def _opened(self) -> TransactionalProducer:
+    def _opened(self) -> LogProducer:
         if self._producer is None:
             raise StoreError("this gateway does not lead the fleet: it cannot change the state")
         return self._producer

@@ -16,7 +16,7 @@ import structlog
 
 from gateway.errors import Conflict, ControlError
 from gateway.kafka.acts import ActRefused
-from gateway.kafka.admin import TOPICS_IN_A_REQUEST, ConfigChange
+from gateway.kafka.admin import TOPICS_IN_A_REQUEST, TopicConfigChange
 from gateway.kafka.connection.errors import BrokerError, NetError
 from gateway.kafka.rules.topic_configs import (
     CONCERNED,
@@ -357,7 +357,7 @@ class _Sync:
 
     pair: _Pair
     applied: Mapping[str, str]
-    change: ConfigChange
+    change: TopicConfigChange
     restore: Mapping[str, str]
 
     @classmethod
@@ -367,7 +367,7 @@ class _Sync:
         wanted = synced_configs(origin, copy, pair.include, lifted)
         own, reset = set_back(given_back(lifted, wanted))
         return cls(
-            pair, wanted.apply, ConfigChange(config_changes({**wanted.apply, **own}, copy), reset), wanted.restore
+            pair, wanted.apply, TopicConfigChange(config_changes({**wanted.apply, **own}, copy), reset), wanted.restore
         )
 
     @property

@@ -26,7 +26,7 @@ from typing import Final
 
 from gateway.errors import Conflict, ControlError
 from gateway.kafka.acts import ActRefused
-from gateway.kafka.admin import TOPICS_IN_A_REQUEST, ConfigChange
+from gateway.kafka.admin import TOPICS_IN_A_REQUEST, TopicConfigChange
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.kafka.rules.topic_configs import LIFTED, TIMESTAMP_TYPE, set_back, stamp_changes, stamps_itself
 from gateway.operations.cluster_access import ClusterAccess
@@ -66,7 +66,7 @@ class LiftedConfigs:
         self._alone = asyncio.Lock()
         self._held: dict[tuple[str, str, int], float] = {}  # (link, mirror topic, cutover) -> since when writes wait
 
-    async def alter(self, access: ClusterAccess, changes: Mapping[str, ConfigChange]) -> Mapping[str, BrokerError]:
+    async def alter(self, access: ClusterAccess, changes: Mapping[str, TopicConfigChange]) -> Mapping[str, BrokerError]:
         """Give copies the configs of copies; those that were refused. What was not answered is remembered: it may be
         carried out yet, as by a broker that was paused, behind what `restore` sets.
 
@@ -101,7 +101,7 @@ class LiftedConfigs:
         stamped = stamps_itself(restore) or TIMESTAMP_TYPE in changes
         first, later = _apart(changes) if stamped else (dict(changes), {})
         for some in filter(None, (first, later)):
-            for refused in (await self.alter(access, {topic: ConfigChange(some)})).values():
+            for refused in (await self.alter(access, {topic: TopicConfigChange(some)})).values():
                 raise refused
             if some is first and later:
                 await _heard(access, topic, partitions, first)
@@ -182,7 +182,9 @@ class LiftedConfigs:
         if not held:
             return {}
         first = {topic: stamp_changes(mirror.restore_configs)[0] for topic, mirror in held.items()}
-        refused = await access.alter_topic_configs({topic: ConfigChange(values, ()) for topic, values in first.items()})
+        refused = await access.alter_topic_configs(
+            {topic: TopicConfigChange(values, ()) for topic, values in first.items()}
+        )
         await asyncio.gather(
             *(
                 _told(access, topic, len(held[topic].starts), values)
@@ -211,7 +213,7 @@ class LiftedConfigs:
         access = self._target
         if _is_on_source(mirrors[0]):
             access = await self._sources.reach(self._records.link(mirrors[0].link))
-        changes = {_copy(mirror): ConfigChange(*set_back(mirror.restore_configs)) for mirror in mirrors}
+        changes = {_copy(mirror): TopicConfigChange(*set_back(mirror.restore_configs)) for mirror in mirrors}
         async with self._door.through(*mirrors):
             refused = dict(await self._stamp(access, mirrors))
             if accepted := {topic: change for topic, change in changes.items() if topic not in refused}:

@@ -49,7 +49,7 @@ _INFLATED: Final = 1 << 20
 """Most bytes, decompressed, of a batch that is sampled."""
 
 
-class Places(NamedTuple):
+class SchemaIdPlaces(NamedTuple):
     """Where ids are looked for."""
 
     key: bool = True
@@ -57,12 +57,12 @@ class Places(NamedTuple):
     headers: bool = True
 
     @classmethod
-    def named(cls, names: Collection[str]) -> Places:
+    def named(cls, names: Collection[str]) -> SchemaIdPlaces:
         """By the names of its fields."""
         return cls(*(name in names for name in cls._fields))
 
 
-class Translated(NamedTuple):
+class ReencodedIds(NamedTuple):
     """`batch`: the same object when no id was written anew. `count`: ids that were. `unknown`: what looks like ids, and
     is not in the map."""
 
@@ -79,16 +79,16 @@ class _Found(NamedTuple):
     id: int
 
 
-EVERYWHERE: Final = Places()
+EVERYWHERE: Final = SchemaIdPlaces()
 
 
 def translated(
     batch: memoryview,
     ids: Mapping[int, int],
-    places: Places = EVERYWHERE,
+    places: SchemaIdPlaces = EVERYWHERE,
     max_inflated: int = MAX_INFLATED,
     spend: Spend = unlimited,
-) -> Translated:
+) -> ReencodedIds:
     """A batch of format v2 with the target's ids in the place of the source's.
 
     Args:
@@ -103,7 +103,7 @@ def translated(
     """
     header = _header(batch)
     if header.is_control or not header.count:
-        return Translated(batch, 0, frozenset())
+        return ReencodedIds(batch, 0, frozenset())
     spend(units(len(batch)))
     body = mutable(decompress(header.codec, batch[HEADER_BYTES:], max_inflated))
     spend(units(len(body), header.codec))
@@ -116,10 +116,10 @@ def translated(
             found.struct.pack_into(body, found.at, new)
             count += 1
     made = _batch(batch, header, body) if count else batch
-    return Translated(made, count, frozenset(unknown))
+    return ReencodedIds(made, count, frozenset(unknown))
 
 
-def sampled_ids(batch: memoryview, places: Places = EVERYWHERE) -> frozenset[int]:
+def sampled_ids(batch: memoryview, places: SchemaIdPlaces = EVERYWHERE) -> frozenset[int]:
     """What looks like ids in the first record of a batch; cheap, so nothing of a batch that is large and compressed.
 
     Raises:
@@ -157,7 +157,7 @@ def _batch(batch: memoryview, header: BatchHeader, body: bytearray) -> bytes:
     return bytes(made)
 
 
-def _found(body: Buffer, header: BatchHeader, places: Places, count: int, spend: Spend) -> Iterator[_Found]:
+def _found(body: Buffer, header: BatchHeader, places: SchemaIdPlaces, count: int, spend: Spend) -> Iterator[_Found]:
     """Ids in the first `count` records."""
     at = 0
     try:
@@ -176,7 +176,7 @@ def _found(body: Buffer, header: BatchHeader, places: Places, count: int, spend:
         raise MalformedFrame(f"the batch at offset {header.base_offset}: {len(body) - at} bytes too many")
 
 
-def _of_record(body: Buffer, at: int, end: int, places: Places, spend: Spend) -> Iterator[_Found]:
+def _of_record(body: Buffer, at: int, end: int, places: SchemaIdPlaces, spend: Spend) -> Iterator[_Found]:
     _, at = read_varint(body, at + 1)  # timestamp delta, after the attributes
     _, at = read_varint(body, at)  # offset delta
     for wanted in (places.key, places.value):

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.jobs.audit.asked import Policy
 from gateway.jobs.audit.asked_periods import periods
-from gateway.jobs.audit.verdict import Finding
+from gateway.jobs.audit.verdict import PartitionVerdict
 from gateway.state.records import MirrorMode
 from tests.audit_mutations import edits
 from tests.audit_mutations.history import MODES, ON_TARGET, SCENES, STATES, History, header_of, history
@@ -197,6 +197,6 @@ def pairs() -> dict[str, Callable[[], History]]:
     return found
 
 
-def run(made: History, *, parts: int = 3) -> Finding:
+def run(made: History, *, parts: int = 3) -> PartitionVerdict:
     """What the audit says."""
     return audit(made.facts(), made.logs, parts=parts)

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.jobs.audit.asked import PartitionFacts
 from gateway.jobs.audit.sums import Answer
-from gateway.jobs.audit.verdict import Finding
+from gateway.jobs.audit.verdict import PartitionVerdict
 from gateway.state.records import MirrorMode
 from tests.audit_mutations import edits
 from tests.audit_mutations.history import SCENES, STATES, History
@@ -56,13 +56,13 @@ class Mutation:
         """Their names."""
         return (*(f"{mode}, {state}" for mode in self.modes for state in self.states), *self.besides)
 
-    def run(self, scene: str) -> Finding:
+    def run(self, scene: str) -> PartitionVerdict:
         """What the audit says of it."""
         made = SCENES[scene]()
         self.seed(made)
         return audit(self.facts(made.facts()), made.logs, fraction=self.fraction, tamper=self.tamper)
 
-    def is_found(self, finding: Finding) -> bool:
+    def is_found(self, finding: PartitionVerdict) -> bool:
         """By its name."""
         if finding.verdict != self.verdict:
             return False

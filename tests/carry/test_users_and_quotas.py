@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError
 from gateway.devcluster import DevCluster
 from gateway.kafka.access.quotas import describe_quotas, set_quotas
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.quota import EntityType, QuotaEntityPart, QuotaKey
 from tests.support.brokers.clusters import running_cluster
 from tests.support.brokers.logs import create_topic
 from tests.support.brokers.quick_clusters import asked
@@ -37,14 +37,17 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.integration
 
 SECRET = "of erin, and new"
-IP = Part(EntityType.IP, "10.0.0.1")
-USER, CLIENT = Part(EntityType.USER, "erin"), Part(EntityType.CLIENT_ID, "app")
+IP = QuotaEntityPart(EntityType.IP, "10.0.0.1")
+USER, CLIENT = QuotaEntityPart(EntityType.USER, "erin"), QuotaEntityPart(EntityType.CLIENT_ID, "app")
 QUOTAS = {
     QuotaKey((USER,), "producer_byte_rate"): 1_000_001.0,
     QuotaKey((USER, CLIENT), "consumer_byte_rate"): 2_000_000.0,
     QuotaKey((CLIENT,), "request_percentage"): 33.0,
-    QuotaKey((Part(EntityType.USER, None),), "producer_byte_rate"): 9_000_000.0,
-    QuotaKey((Part(EntityType.USER, None), Part(EntityType.CLIENT_ID, None)), "controller_mutation_rate"): 2.5,
+    QuotaKey((QuotaEntityPart(EntityType.USER, None),), "producer_byte_rate"): 9_000_000.0,
+    QuotaKey(
+        (QuotaEntityPart(EntityType.USER, None), QuotaEntityPart(EntityType.CLIENT_ID, None)),
+        "controller_mutation_rate",
+    ): 2.5,
     QuotaKey((IP,), "connection_creation_rate"): 7.0,
 }
 
@@ -146,7 +149,7 @@ def test_no_secret_is_left_behind(lab: Lab) -> None:
 
 def test_quotas_come_with_a_factor(lab: Lab) -> None:
     lab.ask(lab.source, lambda cluster: set_quotas(cluster, QUOTAS))
-    own = QuotaKey((Part(EntityType.USER, "theirs"),), "producer_byte_rate")
+    own = QuotaKey((QuotaEntityPart(EntityType.USER, "theirs"),), "producer_byte_rate")
     same = QuotaKey((CLIENT,), "request_percentage")
     lab.ask(lab.target, lambda cluster: set_quotas(cluster, {own: 5.0, same: 1.0}))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser
 
-from gateway.kafka.transactions import Transaction
+from gateway.kafka.transactions import TransactionDescription
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.open_transactions import TransactionsView
 from gateway.state.records import GroupRecord, GroupState, MirrorError, MirrorState
@@ -18,8 +18,8 @@ from tests.support.pages.browser import chromium
 from tests.support.pages.console import measured
 
 
-async def _transactions(access: ClusterAccess) -> Sequence[Transaction]:
-    return [Transaction("payments-1", "Ongoing", 7, -1, 60_000, {"orders": (0,)})]
+async def _transactions(access: ClusterAccess) -> Sequence[TransactionDescription]:
+    return [TransactionDescription("payments-1", "Ongoing", 7, -1, 60_000, {"orders": (0,)})]
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
 
-from gateway.access.rules.transform import Wanted
+from gateway.access.rules.transform import DesiredAcls
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
 from gateway.state.acls.acl_records import AclEntry, AclRecord, AclState
 
@@ -87,7 +87,7 @@ class _Next(NamedTuple):
 
 
 def changes(
-    goal: Wanted,
+    goal: DesiredAcls,
     present: Collection[Acl],
     remembered: Mapping[Acl, AclState],
     over: Collection[Acl] = (),
@@ -116,7 +116,7 @@ def changes(
     )
 
 
-def _next(acl: Acl, goal: Wanted, there: bool, state: AclState | None, over: bool) -> _Next:
+def _next(acl: Acl, goal: DesiredAcls, there: bool, state: AclState | None, over: bool) -> _Next:
     if acl in goal.acls:
         return _wanted(there, state)
     rest = AclState.HELD if acl in goal.held else None
@@ -143,7 +143,7 @@ def _deny_first(acl: Acl) -> tuple[bool, Acl]:
     return acl.permission is Permission.ALLOW, acl
 
 
-def after_delete(acl: Acl, goal: Wanted) -> AclState | None:
+def after_delete(acl: Acl, goal: DesiredAcls) -> AclState | None:
     """What is remembered of an ACL of ours that is gone."""
     return AclState.HELD if acl in goal.held else None
 

@@ -49,7 +49,7 @@ MOST_OWNERS: Final = 100
 """Owners of tokens that are named."""
 
 
-class Kind(StrEnum):
+class NotCopiedKind(StrEnum):
     """What is not copied."""
 
     DELEGATION_TOKENS = "DELEGATION_TOKENS"
@@ -65,14 +65,14 @@ class ClusterSettings:
     owners: Mapping[str, int] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
-    unknown: Mapping[Kind, str] = field(default_factory=dict)
+    unknown: Mapping[NotCopiedKind, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class NotCopied:
     """One thing. `source`, `target`: what each side has, '' for nothing. `detail`: what to do about it."""
 
-    kind: Kind
+    kind: NotCopiedKind
     name: str
     source: str
     target: str
@@ -87,23 +87,25 @@ _DEFAULT: Final = "a default of brokers: set it on the target's, or on the topic
 def not_copied(source: ClusterSettings, target: ClusterSettings) -> list[NotCopied]:
     """What differs, kind by kind, in order of names; and what could not be found out."""
     owners = [
-        NotCopied(Kind.DELEGATION_TOKENS, owner, str(count), "", _TOKENS)
+        NotCopied(NotCopiedKind.DELEGATION_TOKENS, owner, str(count), "", _TOKENS)
         for owner, count in sorted(source.owners.items())[:MOST_OWNERS]
     ]
     rest = sum(source.owners.values()) - sum(int(one.source) for one in owners)
     if rest:
-        owners.append(NotCopied(Kind.DELEGATION_TOKENS, "others", str(rest), "", _TOKENS))
+        owners.append(NotCopied(NotCopiedKind.DELEGATION_TOKENS, "others", str(rest), "", _TOKENS))
     features = {name: str(level) for name, level in source.features.items()}
     on_target = {name: str(level) for name, level in target.features.items()}
     return [
         *owners,
-        *_differing(Kind.FEATURE_LEVEL, features, on_target, _FEATURE),
-        *_differing(Kind.BROKER_DEFAULT, source.defaults, target.defaults, _DEFAULT),
+        *_differing(NotCopiedKind.FEATURE_LEVEL, features, on_target, _FEATURE),
+        *_differing(NotCopiedKind.BROKER_DEFAULT, source.defaults, target.defaults, _DEFAULT),
         *_unknown(source, target),
     ]
 
 
-def _differing(kind: Kind, source: Mapping[str, str], target: Mapping[str, str], detail: str) -> list[NotCopied]:
+def _differing(
+    kind: NotCopiedKind, source: Mapping[str, str], target: Mapping[str, str], detail: str
+) -> list[NotCopied]:
     return [
         NotCopied(kind, name, source.get(name, ""), target.get(name, ""), detail)
         for name in sorted({*source, *target})
@@ -114,7 +116,7 @@ def _differing(kind: Kind, source: Mapping[str, str], target: Mapping[str, str],
 def _unknown(source: ClusterSettings, target: ClusterSettings) -> list[NotCopied]:
     return [
         NotCopied(kind, "", "", "", f"not known of the {where}: {found.unknown[kind]}")
-        for kind in Kind
+        for kind in NotCopiedKind
         for where, found in (("source", source), ("target", target))
         if kind in found.unknown
     ]

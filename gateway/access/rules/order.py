@@ -25,7 +25,7 @@ from gateway.access.rules.rights import EVERYBODY, OPERATIONS, implied_by
 from gateway.kafka.rules.acl import ANY_NAME, Acl, Operation, PatternType, Permission
 
 
-class Waiting(NamedTuple):
+class BlockedAcl(NamedTuple):
     """A change that waits. `is_delete`: else the ACL is to be made. `behind`: the entry that is in its way."""
 
     acl: Acl
@@ -42,11 +42,11 @@ class Waiting(NamedTuple):
         return f"without it this one has effect, which is not deleted yet: {self.behind}"
 
 
-class Step(NamedTuple):
+class AclStep(NamedTuple):
     """`go`: in the order in which they were given."""
 
     go: list[Acl]
-    waiting: list[Waiting]
+    waiting: list[BlockedAcl]
 
 
 def denies(acls: Iterable[Acl]) -> list[Acl]:
@@ -59,29 +59,29 @@ def allows(acls: Iterable[Acl]) -> list[Acl]:
     return [acl for acl in acls if acl.permission is Permission.ALLOW]
 
 
-def allows_to_make(acls: Sequence[Acl], not_made: Collection[Acl]) -> Step:
+def allows_to_make(acls: Sequence[Acl], not_made: Collection[Acl]) -> AclStep:
     """Step 2. `not_made`: what was to be made, and is not known to be there."""
     return _step(allows(acls), _Entries(denies(not_made)), is_delete=False)
 
 
-def allows_to_delete(acls: Sequence[Acl], not_made: Collection[Acl]) -> Step:
+def allows_to_delete(acls: Sequence[Acl], not_made: Collection[Acl]) -> AclStep:
     """Step 3."""
     return _step(allows(acls), _Entries(allows(not_made)), is_delete=True)
 
 
-def denies_to_delete(acls: Sequence[Acl], not_made: Collection[Acl], not_deleted: Collection[Acl]) -> Step:
+def denies_to_delete(acls: Sequence[Acl], not_made: Collection[Acl], not_deleted: Collection[Acl]) -> AclStep:
     """Step 4. `not_deleted`: what was to be deleted, and is not known to be gone."""
     return _step(denies(acls), _Entries([*denies(not_made), *allows(not_deleted)]), is_delete=True)
 
 
-def _step(acls: Iterable[Acl], in_the_way: _Entries, *, is_delete: bool) -> Step:
-    step = Step([], [])
+def _step(acls: Iterable[Acl], in_the_way: _Entries, *, is_delete: bool) -> AclStep:
+    step = AclStep([], [])
     for acl in acls:
         behind = in_the_way.first(acl)
         if behind is None:
             step.go.append(acl)
         else:
-            step.waiting.append(Waiting(acl, is_delete, behind))
+            step.waiting.append(BlockedAcl(acl, is_delete, behind))
     return step
 
 

@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import Final
 
 from gateway.access.rules.transform import principal_on_target
-from gateway.kafka.rules.quota import EntityType, Part, QuotaKey, is_sound
+from gateway.kafka.rules.quota import EntityType, QuotaEntityPart, QuotaKey, is_sound
 
 MOST_QUOTAS: Final = 50_000
 """Quotas of a cluster that are looked at."""
@@ -131,7 +131,7 @@ def _on_target(key: QuotaKey, mapping_rules: str) -> QuotaKey | None:
     found = principal_on_target(_USER + user.name, mapping_rules)
     if not found or not found.startswith(_USER):
         return None
-    new = Part(EntityType.USER, found.removeprefix(_USER))
+    new = QuotaEntityPart(EntityType.USER, found.removeprefix(_USER))
     return key._replace(entity=tuple(new if part is user else part for part in key.entity))
 
 
@@ -146,7 +146,7 @@ def _state(
         return QuotaState.SAME_NAME, f"{often} quotas of the source are this one on the target"
     if present is not None and math.isclose(present, wanted, rel_tol=1e-9):
         return QuotaState.SAME, ""
-    if name.part(EntityType.IP) == Part(EntityType.IP, None) and not options.default_ip:
+    if name.part(EntityType.IP) == QuotaEntityPart(EntityType.IP, None) and not options.default_ip:
         return QuotaState.GATEWAY_ADDRESS, "all clients of a gateway share its address: give gateways one of their own"
     if present is None:
         return QuotaState.MISSING, ""

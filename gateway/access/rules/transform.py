@@ -1,10 +1,8 @@
 """Which ACLs the target is to have, from the source's ACLs and the states of mirror topics. Pure.
 
-Theory of operation
--------------------
-Two steps. `granted` says what an ACL of the source is called on the target: the principal by the link's mapping rules,
-topics and groups by the link's prefix. What cannot be said there is left out, with the reason. `wanted` says what of it
-the target is to have now.
+Theory of operation ------------------- Two steps. `granted` says what an ACL of the source is called on the target: the
+principal by the link's mapping rules, topics and groups by the link's prefix. What cannot be said there is left out,
+with the reason. `desired_acls` says what of it the target is to have now.
 
 **A mirror topic has one writer**, the mirror. Who may change it at the brokers, beside the gateways, can break it: a
 record of somebody else makes it FAIL, and deleting it loses the copy. A gateway's client needs the same rights, since a
@@ -68,7 +66,7 @@ class TooManyAcls(ValueError):
     """There are more than this is made for. One line, with the remedy."""
 
 
-class Reason(StrEnum):
+class AclReason(StrEnum):
     """Why an ACL of the source is not on the target, or not as it is there."""
 
     UNTIL_PROMOTED = "UNTIL_PROMOTED"
@@ -79,11 +77,11 @@ class Reason(StrEnum):
     BAD_NAME = "BAD_NAME"
 
 
-class LeftOut(NamedTuple):
+class LeftOutAcl(NamedTuple):
     """An ACL of the source that is not copied. `detail`: the reason in words, with the remedy."""
 
     acl: Acl
-    reason: Reason
+    reason: AclReason
     detail: str
 
 
@@ -92,11 +90,11 @@ class Granted:
     """What the source grants, as it is called on the target."""
 
     acls: frozenset[Acl]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutAcl, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredAcls:
     """What the target is to have now; `held`: what it is to have once topics are promoted, and not yet."""
 
     acls: frozenset[Acl]
@@ -156,10 +154,10 @@ def passing(source: Iterable[Acl], config: LinkConfig) -> list[Acl]:
 def granted(source: Iterable[Acl], config: LinkConfig) -> Granted:
     """What the source grants, under the target's names. `source`: what passes the filters."""
     acls: set[Acl] = set()
-    left_out: list[LeftOut] = []
+    left_out: list[LeftOutAcl] = []
     for acl in source:
         found = _on_target(acl, config)
-        if isinstance(found, LeftOut):
+        if isinstance(found, LeftOutAcl):
             left_out.append(found)
         else:
             acls.add(found)
@@ -181,7 +179,7 @@ def stand_in(
     return Granted(frozenset(remembered) - (made - frozenset(held)))
 
 
-def wanted(grants: Collection[Acl], topics: Topics, write_hosts: Collection[str]) -> Wanted:
+def desired_acls(grants: Collection[Acl], topics: Topics, write_hosts: Collection[str]) -> DesiredAcls:
     """What of the grants the target is to have now.
 
     Raises:
@@ -202,7 +200,7 @@ def wanted(grants: Collection[Acl], topics: Topics, write_hosts: Collection[str]
                 f"the target would get more than {AT_MOST} ACLs of this link: patterns are written out for each "
                 "promoted topic; promote the rest of their topics, or name fewer in acl.filters"
             )
-    return Wanted(frozenset(acls), frozenset(held - acls))
+    return DesiredAcls(frozenset(acls), frozenset(held - acls))
 
 
 def _changes_topics(acl: Acl) -> bool:
@@ -222,9 +220,9 @@ def _narrowed(acl: Acl, topics: Topics, write_hosts: Collection[str]) -> set[Acl
     return found
 
 
-def _on_target(acl: Acl, config: LinkConfig) -> Acl | LeftOut:
+def _on_target(acl: Acl, config: LinkConfig) -> Acl | LeftOutAcl:
     if acl.resource_type is ResourceType.DELEGATION_TOKEN:
-        return LeftOut(acl, Reason.NOT_TRANSFERABLE, "the target has other delegation tokens")
+        return LeftOutAcl(acl, AclReason.NOT_TRANSFERABLE, "the target has other delegation tokens")
     found, principal = acl, principal_on_target(acl.principal, config.acl_principals)
     if principal is None:
         return _not_mapped(acl, acl.principal)
@@ -239,20 +237,20 @@ def _on_target(acl: Acl, config: LinkConfig) -> Acl | LeftOut:
     return _why_not(acl, found, config) or found
 
 
-def _not_mapped(acl: Acl, principal: str) -> LeftOut:
-    return LeftOut(acl, Reason.PRINCIPAL_NOT_MAPPED, f"no rule of {ACL_PRINCIPALS} is about {principal!r}")
+def _not_mapped(acl: Acl, principal: str) -> LeftOutAcl:
+    return LeftOutAcl(acl, AclReason.PRINCIPAL_NOT_MAPPED, f"no rule of {ACL_PRINCIPALS} is about {principal!r}")
 
 
-def _why_not(acl: Acl, found: Acl, config: LinkConfig) -> LeftOut | None:
+def _why_not(acl: Acl, found: Acl, config: LinkConfig) -> LeftOutAcl | None:
     if found.resource_type in _NAMED and found.name.startswith(OWN):
-        return LeftOut(acl, Reason.OWN_NAME, f"names that begin with {OWN} are the gateways' own on the target")
+        return LeftOutAcl(acl, AclReason.OWN_NAME, f"names that begin with {OWN} are the gateways' own on the target")
     if found.resource_type is not ResourceType.TOPIC:
         return None
     if not found.is_pattern and (problem := bad_name(found.name)):
-        return LeftOut(acl, Reason.BAD_NAME, f"its topic's name on the target: {problem}")
+        return LeftOutAcl(acl, AclReason.BAD_NAME, f"its topic's name on the target: {problem}")
     if found.permission is Permission.ALLOW and found.covers(OWN) and not config.acl_own_topics:
         detail = f"it is about the gateways' own topics ({OWN}...), too; {ACL_OWN_TOPICS}=true copies it nevertheless"
-        return LeftOut(acl, Reason.OWN_TOPICS, detail)
+        return LeftOutAcl(acl, AclReason.OWN_TOPICS, detail)
     return None
 
 

@@ -68,7 +68,7 @@ class UserRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Identities:
+class ClientIdentities:
     """How clients come to the target.
 
     `own`: the gateway's login at the target, '' without one. `by_token`: names of listeners with `identity: token`,
@@ -95,7 +95,7 @@ class TooManyUsers(ValueError):
 
 
 def plan_users(
-    source: Mapping[ScramKey, int], target: Collection[ScramKey], mapping_rules: str, identities: Identities
+    source: Mapping[ScramKey, int], target: Collection[ScramKey], mapping_rules: str, identities: ClientIdentities
 ) -> list[UserRow]:
     """A row for each credential of the source, by name.
 
@@ -131,7 +131,9 @@ def _on_target(user: str, mapping_rules: str) -> str:
     return found.removeprefix(_USER) if found and found.startswith(_USER) else ""
 
 
-def _state(key: ScramKey, named: ScramKey, there: bool, often: int, identities: Identities) -> tuple[UserState, str]:
+def _state(
+    key: ScramKey, named: ScramKey, there: bool, often: int, identities: ClientIdentities
+) -> tuple[UserState, str]:
     if not named.user:
         return UserState.PRINCIPAL_NOT_MAPPED, "no rule of acl.sync.principal.mapping.rules gives it a user's name"
     if there:
@@ -154,7 +156,7 @@ def in_requests(keys: Sequence[ScramKey], at_most: int) -> list[list[ScramKey]]:
     return found
 
 
-def notes(identities: Identities) -> list[str]:
+def notes(identities: ClientIdentities) -> list[str]:
     """What counts beside the rows."""
     found = []
     if identities.by_token and identities.relayed:

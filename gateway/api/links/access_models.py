@@ -11,8 +11,8 @@ from gateway.access.acl_round import AclError
 from gateway.access.acl_sync import AclPlan
 from gateway.access.check import Access
 from gateway.access.rules.compare import AccessRow
-from gateway.access.rules.order import Waiting
-from gateway.access.rules.transform import LeftOut, Reason
+from gateway.access.rules.order import BlockedAcl
+from gateway.access.rules.transform import AclReason, LeftOutAcl
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
 from gateway.operations.link_tasks import TaskErrorCode, TaskState
 
@@ -49,11 +49,11 @@ class LeftOutData(BaseModel):
     """An ACL of the source that is not on the target, and why."""
 
     acl: AclData
-    reason: Reason
+    reason: AclReason
     reason_detail: str
 
     @classmethod
-    def of(cls, one: LeftOut) -> LeftOutData:
+    def of(cls, one: LeftOutAcl) -> LeftOutData:
         """From what a round says."""
         return cls(acl=AclData.of(one.acl), reason=one.reason, reason_detail=one.detail)
 
@@ -67,7 +67,7 @@ class WaitingAclData(BaseModel):
     reason_detail: str
 
     @classmethod
-    def of(cls, one: Waiting) -> WaitingAclData:
+    def of(cls, one: BlockedAcl) -> WaitingAclData:
         """From what a round has left to a later one."""
         behind = AclData.of(one.behind)
         return cls(acl=AclData.of(one.acl), is_delete=one.is_delete, behind=behind, reason_detail=one.detail)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from gateway.api.plane import Plane
 from gateway.api.routes import Routes
-from gateway.kafka.transactions import Transaction
+from gateway.kafka.transactions import TransactionDescription
 
 
 class TransactionData(BaseModel):
@@ -23,7 +23,7 @@ class TransactionData(BaseModel):
     topics: list[str]
 
     @classmethod
-    def of(cls, cluster: Literal["source", "target"], one: Transaction, now_ms: int) -> TransactionData:
+    def of(cls, cluster: Literal["source", "target"], one: TransactionDescription, now_ms: int) -> TransactionData:
         """From what its coordinator says."""
         return cls(
             transactional_id=one.transactional_id,

@@ -11,7 +11,7 @@ from gateway.api.models import Body, ForceOption
 from gateway.operations.link_tasks import TaskErrorCode, TaskState
 from gateway.schemas.rules.gate import TopicIds
 from gateway.schemas.rules.model import MAX_ID
-from gateway.schemas.rules.scene import Change, ChangeKind, LeftOut, Reason
+from gateway.schemas.rules.scene import Change, ChangeKind, LeftOutSchema, SchemaReason
 from gateway.schemas.schema_round import SchemaError
 from gateway.schemas.schema_sync import MAX_WANTED, SchemaPlan
 from gateway.state.schemas.schema_records import SchemaRecord
@@ -59,12 +59,12 @@ class SchemaLeftOutData(BaseModel):
 
     subject: str
     version: int
-    reason: Reason
+    reason: SchemaReason
     reason_detail: str
     is_error: bool
 
     @classmethod
-    def of(cls, one: LeftOut) -> SchemaLeftOutData:
+    def of(cls, one: LeftOutSchema) -> SchemaLeftOutData:
         """From a plan."""
         return cls(
             subject=one.subject,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Base64Bytes, BaseModel, Field
 
 from gateway.access.quotas import QuotaPlan
-from gateway.access.rules.not_copied import Kind, NotCopied
+from gateway.access.rules.not_copied import NotCopied, NotCopiedKind
 from gateway.access.rules.quotas import QuotaOptions, QuotaRow, QuotaState
 from gateway.access.rules.users import UserRow, UserState
 from gateway.access.users import NewSecrets, UserPlan
@@ -80,7 +80,7 @@ class UserData(BaseModel):
 class NotCopiedData(BaseModel):
     """Something that no command copies. `source_value`, `target_value`: '' for nothing there."""
 
-    kind: Kind
+    kind: NotCopiedKind
     name: str
     source_value: str
     target_value: str

@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field
 
 from gateway.migration.rules.draft import draft, draft_yaml
 from gateway.migration.rules.picture import svg
-from gateway.migration.rules.sets import Discovered, Found, SetKind
+from gateway.migration.rules.sets import Discovered, MoveSet, SetKind
 from gateway.migration.rules.snapshot import GroupSeen, NotKnown
-from gateway.migration.rules.ties import Kind, Node, Tie, Why
+from gateway.migration.rules.ties import Node, Tie, TieKind, Why
 
 MEMBERS: Final = 1_000
 """Of a group that are named."""
@@ -19,7 +19,7 @@ MEMBERS: Final = 1_000
 class NodeData(BaseModel):
     """A topic, a group or a transactional id of the source."""
 
-    kind: Kind
+    kind: TieKind
     name: str
 
     @classmethod
@@ -64,7 +64,7 @@ class SetData(BaseModel):
     ties: list[TieData]
 
     @classmethod
-    def of(cls, one: Found) -> SetData:
+    def of(cls, one: MoveSet) -> SetData:
         """From discovery's."""
         return cls(
             name=one.name,

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from gateway.migration.migrations import MigrationView
 from gateway.migration.rules.client_errors import GROUP, WINDOW_S, AnswerCount, ClientErrors, Name
 from gateway.migration.rules.file import Until, plain
-from gateway.migration.rules.resolve import ApplicationPlan, PlannedStep, Stage, StepKind
+from gateway.migration.rules.resolve import ApplicationPlan, MigrationStepKind, PlannedStep, Stage
 from gateway.migration.rules.undo import UndoStanding
 from gateway.migration.undo import Undone
 from gateway.state.migration_records import JournalEntry, MigrationRecord, MigrationState
@@ -19,7 +19,7 @@ from protocol.errors import error_name
 class StepData(BaseModel):
     """Something that is left to be done."""
 
-    kind: StepKind
+    kind: MigrationStepKind
     topics: list[str]
     groups: list[str]
     waits_for: str = Field(description="Why it is not done now; empty: it is under way, or about to be.")

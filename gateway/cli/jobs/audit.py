@@ -22,7 +22,7 @@ from gateway.jobs.audit.kinds import EXPLAINED
 from gateway.jobs.audit.page import page
 from gateway.jobs.audit.pieces import Span
 from gateway.jobs.audit.report import Report
-from gateway.jobs.audit.scene import AuditOptions, Scene, prepare
+from gateway.jobs.audit.scene import AuditInput, AuditOptions, prepare
 from gateway.jobs.audit.sums import sum_lines
 from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict
 from gateway.jobs.inputs import read_table, topic_names
@@ -116,7 +116,7 @@ def _plan(topics: list[str], link: str, source: str, target: str, url: str) -> L
     return LinkPlan.without_link(cluster(source), cluster(target), names)
 
 
-def _show_plan(scene: Scene, options: AuditOptions) -> None:
+def _show_plan(scene: AuditInput, options: AuditOptions) -> None:
     pieces = scene.pieces(options, 1)
     table(
         [

@@ -18,11 +18,11 @@ from gateway.cli.jobs.link import read_plan
 from gateway.cli.jobs.progress import JobProgress
 from gateway.cli.output import col, duration, rate, table
 from gateway.cli.properties import read_properties
-from gateway.jobs.catch_up import TAIL_BYTES, CatchUp, CatchUpOptions, CatchUpReport
+from gateway.jobs.catch_up import TAIL_BYTES, CatchUpJob, CatchUpOptions, CatchUpReport
 from gateway.jobs.catch_up_ends import Progress, parse_start
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.link_plan import LinkPlan
-from gateway.jobs.lost_records import Lost
+from gateway.jobs.lost_records import LostRange
 
 _SHOWN = 20
 _Properties = typer.Option(metavar="FILE", help="Client properties that win over the gateway's; its secrets go here.")
@@ -53,7 +53,7 @@ def catch_up(
         fail(f"link {link} has no mirror topic that could be caught up", REFUSED)
     with job("catch-up", master, py_files, conf) as spark:
         if dry_run:
-            _survey(CatchUp(spark, plan, options, lambda _: None).survey())
+            _survey(CatchUpJob(spark, plan, options, lambda _: None).survey())
             return
         found = _run(spark, plan, options, JobReports(url, link, new_job_id(), plan.names))
     write_report(report, {**asdict(found), "bytes_per_s": found.bytes_per_s})
@@ -81,7 +81,7 @@ def _run(spark: SparkSession, plan: LinkPlan, options: CatchUpOptions, reports: 
                 view.show(sum(progress.values(), Progress()))
                 reports.progress(progress)
 
-            catching_up = CatchUp(spark, plan, options, tell, reports.heartbeat.check, reports.lost)
+            catching_up = CatchUpJob(spark, plan, options, tell, reports.heartbeat.check, reports.lost)
             reports.heartbeat.lost = catching_up.cancel
             found = catching_up.run()
         state = "failed" if found.failed else "done"
@@ -117,7 +117,7 @@ def _show(found: CatchUpReport) -> None:
         raise typer.Exit(REFUSED)
 
 
-def _show_lost(lost: Sequence[Lost]) -> None:
+def _show_lost(lost: Sequence[LostRange]) -> None:
     for one in lost[:_SHOWN]:
         typer.echo(
             f"lost: {one.topic}-{one.partition}: source offsets {one.first}..{one.following - 1} were deleted there "

@@ -17,7 +17,7 @@ from gateway.cli.connection import client
 from gateway.jobs.catch_up_ends import Progress
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.heartbeat import Heartbeat
-from gateway.jobs.lost_records import Lost, LostBook
+from gateway.jobs.lost_records import LostRange, LostRecordLog
 
 _HEARTBEAT_TIMEOUT_S: Final = 3.0
 _TRIES: Final = 8
@@ -87,7 +87,7 @@ class JobReports:
         self._by = by
         self._progress: Mapping[str, Progress] = {}
         self.heartbeat = Heartbeat(self._heartbeat)
-        self.lost = LostBook()
+        self.lost = LostRecordLog()
 
     def begin(self, topics: list[str]) -> None:
         """Before anything is appended. Raises JobFailed when the gateway refuses, or is out of reach."""
@@ -119,7 +119,7 @@ class JobReports:
         self,
         state: str,
         topics: Mapping[str, Progress],
-        lost: Sequence[Lost] = (),
+        lost: Sequence[LostRange] = (),
         *,
         must: bool = True,
         timeout_s: float = _TIMEOUT_S,
@@ -137,7 +137,7 @@ class JobReports:
             raise JobFailed(f"the gateway refuses: {_message(answer)}")
         return answer.is_success
 
-    def _told(self, lost: Lost) -> dict[str, object]:
+    def _told(self, lost: LostRange) -> dict[str, object]:
         """As `gateway.api.mirrors.catch_up_models.LostData`."""
         return {
             "mirror_topic_name": self._names[lost.topic],

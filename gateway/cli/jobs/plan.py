@@ -12,7 +12,7 @@ from gateway.cli.jobs.common import Source, cluster, one_line_errors, say, write
 from gateway.cli.output import col, table
 from gateway.cli.output import rate as per_second
 from gateway.jobs.inputs import topic_names
-from gateway.jobs.plan.assess import Plan, duration
+from gateway.jobs.plan.assess import MigrationAssessment, duration
 from gateway.jobs.plan.job import MEASURE_S, run_plan, to_dict
 
 _MB = 1_000_000
@@ -65,7 +65,7 @@ def _check(rate: float, streams: int, *, measure_writes: bool, target: str) -> N
         fail("--measure-writes and --rate exclude each other: a rate that is given is not measured", USAGE)
 
 
-def _show(found: Plan) -> None:
+def _show(found: MigrationAssessment) -> None:
     table(
         [
             col("Topic"),

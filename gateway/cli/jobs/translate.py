@@ -32,7 +32,7 @@ from gateway.jobs.link_plan import LinkPlan, changed_mirrors
 from gateway.jobs.session import require_same_on_executors
 from gateway.jobs.translate.by_link import ByLink
 from gateway.jobs.translate.checkpoint_job import rewrite
-from gateway.jobs.translate.commit import Terms
+from gateway.jobs.translate.commit import CommitTerms
 from gateway.jobs.translate.gather import find_groups, read_offsets, read_offsets_file
 from gateway.jobs.translate.job import run, translate_groups, translate_mm2
 from gateway.jobs.translate.read_back import SAMPLE, SampledOffset, differences
@@ -142,11 +142,11 @@ def translate_offsets(
         raise typer.Exit(REFUSED)
 
 
-def _terms(plan: LinkPlan, *, inexact: bool) -> Terms:
-    return Terms(frozenset(name for name, state in plan.groups.items() if state in _ON_TARGET), inexact)
+def _terms(plan: LinkPlan, *, inexact: bool) -> CommitTerms:
+    return CommitTerms(frozenset(name for name, state in plan.groups.items() if state in _ON_TARGET), inexact)
 
 
-def _look_again(plan: LinkPlan, now: LinkPlan, *, inexact: bool) -> tuple[Terms, list[str]]:
+def _look_again(plan: LinkPlan, now: LinkPlan, *, inexact: bool) -> tuple[CommitTerms, list[str]]:
     """A job takes its time: meanwhile groups were promoted, and topics, or offsets came to differ."""
     return _terms(now, inexact=inexact), changed_mirrors(plan, now)
 

@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from gateway.fleet.rules.membership import Gateway, Role
+from gateway.fleet.rules.membership import FleetMember, FleetRole
 from gateway.mirror.rules.period import MirrorPartition
 
 PROTOCOL_TYPE = "lockgate"
@@ -110,7 +110,7 @@ def encode_outline(assignment: FleetAssignment, told: bytes) -> bytes:
     )
 
 
-def encode_subscription(gateway: Gateway, room: int = OWNED_BYTES) -> bytes:
+def encode_subscription(gateway: FleetMember, room: int = OWNED_BYTES) -> bytes:
     """A member's metadata in JoinGroup. `room`: bytes that it may take to say what it owns; else it says nothing."""
     if gateway.owned and len(_owned(gateway.owned)) > room:
         gateway = replace(gateway, owned=frozenset(), tells=False)
@@ -139,7 +139,7 @@ def _owned(partitions: Collection[MirrorPartition]) -> bytes:
     return listed if len(partitions) <= _PLAIN else zlib.compress(_HEAD + listed)
 
 
-def decode_subscription(data: bytes) -> Gateway:
+def decode_subscription(data: bytes) -> FleetMember:
     """The member that a metadata blob describes.
 
     Raises:
@@ -148,7 +148,7 @@ def decode_subscription(data: bytes) -> Gateway:
     reader = _Reader(data)
     name, incarnation, role, peer = reader.string(), reader.string(), reader.string(), reader.string()
     (lease_ms,) = reader.unpack(">i")
-    if role not in list(Role):
+    if role not in list(FleetRole):
         raise MalformedAssignment(f"gateway {name!r} has the unknown role {role!r}")
     if lease_ms <= 0:
         raise MalformedAssignment(f"gateway {name!r} has a lease of {lease_ms} ms")
@@ -159,10 +159,10 @@ def decode_subscription(data: bytes) -> Gateway:
     packed = reader.bytes() if reader.has_more else b""
     tells = bool(reader.unpack(">?")[0]) if reader.has_more else True
     bootstrap = reader.string() if reader.has_more else ""
-    return Gateway(
+    return FleetMember(
         name=name,
         incarnation=incarnation,
-        role=Role(role),
+        role=FleetRole(role),
         peer=peer,
         lease_s=lease_ms / 1000,
         owned=frozenset(_inflated(packed).partitions() if packed else owned),

@@ -17,7 +17,7 @@ from typing import Final
 
 from gateway.fleet.rules.assignment import FleetAssignment, MalformedAssignment, decode_assignment, decode_subscription
 from gateway.fleet.rules.leases import WriteLease
-from gateway.fleet.rules.membership import Gateway
+from gateway.fleet.rules.membership import FleetMember
 from protocol.errors import ErrorCode, error_name
 
 _FORGOTTEN = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID})
@@ -72,7 +72,7 @@ class FleetGroupState:
         self.member_id = ""
         self.generation = -1
         self.leads = False
-        self.members: Mapping[str, Gateway] = {}
+        self.members: Mapping[str, FleetMember] = {}
         self.sizes: tuple[int, int, int] = 0, 0, 0
         self.assignment: FleetAssignment | None = None
         self.refusal = ""
@@ -98,7 +98,7 @@ class FleetGroupState:
         self.phase, self.member_id, self.generation = MembershipPhase.SYNC, member_id, generation
         self.leads = leader == member_id
         self.sizes = len(members), sum(map(len, members)), sum(map(len, members.values()))
-        known: dict[str, Gateway] = {}
+        known: dict[str, FleetMember] = {}
         strange = set()
         for each, metadata in members.items():
             try:

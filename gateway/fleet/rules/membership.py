@@ -37,7 +37,7 @@ def gateway_of(member: str) -> str:
     return member if found is None else found[1]
 
 
-class Role(StrEnum):
+class FleetRole(StrEnum):
     """What a gateway does beside serving clients."""
 
     NODE = "node"  # owns mirror partitions, may lead
@@ -45,7 +45,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gateway:
+class FleetMember:
     """A member as it describes itself when it joins.
 
     `name` is what stays over restarts (its advertised listener); `incarnation` tells two processes of one name apart.
@@ -57,7 +57,7 @@ class Gateway:
 
     name: str
     incarnation: str
-    role: Role
+    role: FleetRole
     peer: str
     lease_s: float
     owned: frozenset[MirrorPartition] = frozenset()
@@ -78,17 +78,17 @@ class Registered:
     place: str = ""
 
 
-def steps_back(leader: Gateway, members: Collection[Gateway]) -> bool:
+def steps_back(leader: FleetMember, members: Collection[FleetMember]) -> bool:
     """True when the member that the coordinator made the leader should leave and join again.
 
     The coordinator takes any member. A sidecar must not lead while there is a node: the leader writes the state.
     """
-    return leader.role is Role.SIDECAR and any(member.role is Role.NODE for member in members)
+    return leader.role is FleetRole.SIDECAR and any(member.role is FleetRole.NODE for member in members)
 
 
 def newest(
-    members: Mapping[str, Gateway], registered: Mapping[str, str], replaced: Collection[tuple[str, str]] = ()
-) -> dict[str, Gateway]:
+    members: Mapping[str, FleetMember], registered: Mapping[str, str], replaced: Collection[tuple[str, str]] = ()
+) -> dict[str, FleetMember]:
     """By member id, without those whose name a younger process has: the group may not have noticed their death yet.
 
     No clock tells which is younger, since they may have run on different machines: one that was replaced before is not,
@@ -101,7 +101,7 @@ def newest(
         replaced: (name, incarnation) of those that others have taken the place of.
     """
 
-    def age(gateway: Gateway) -> tuple[int, str]:
+    def age(gateway: FleetMember) -> tuple[int, str]:
         if (gateway.name, gateway.incarnation) in replaced:
             return 0, gateway.incarnation
         return 1 if registered.get(gateway.name) == gateway.incarnation else 2, gateway.incarnation
@@ -117,7 +117,7 @@ def predecessor(name: str, incarnation: str) -> str:
     return f"{name}@{incarnation}"
 
 
-class Admission(NamedTuple):
+class AdmissionWrites(NamedTuple):
     """What to write before the members may be told their assignment.
 
     `replaced`: dead, for certain; what they had sent may land yet. `succeeded`: their names have been taken, and they
@@ -129,7 +129,7 @@ class Admission(NamedTuple):
     succeeded: tuple[Registered, ...]
 
 
-def admit(members: Iterable[Gateway], registry: Mapping[str, Registered]) -> Admission:
+def admit(members: Iterable[FleetMember], registry: Mapping[str, Registered]) -> AdmissionWrites:
     """Who must be registered anew.
 
     A name is no identity: another process may have been given it elsewhere while the old one goes on, cut off from the
@@ -146,7 +146,7 @@ def admit(members: Iterable[Gateway], registry: Mapping[str, Registered]) -> Adm
             new.append(entry)
         if old is not None and old.incarnation != member.incarnation:
             (replaced if is_gone(old.place, member.place) else succeeded).append(old)
-    return Admission(tuple(new), tuple(replaced), tuple(succeeded))
+    return AdmissionWrites(tuple(new), tuple(replaced), tuple(succeeded))
 
 
 def is_gone(place: str, held: str) -> bool:

@@ -20,7 +20,7 @@ class _Claim:
     until: float  # by when its lease is over, as the driver sees it
 
 
-class AttemptBook:
+class AttemptRegistry:
     """Attempts are numbered as Spark numbers them (`taskAttemptId`): a later one has a higher number."""
 
     def __init__(self, lease_s: float = LEASE_S) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from gateway.fleet.rules.leases import WriteLease
 from gateway.jobs.attempts.book import LEASE_S
 from gateway.jobs.attempts.wire import ENDED, FENCED, HEARTBEAT, LIMIT, MAY, TOLD, Address, Hello, lost_line
-from gateway.jobs.lost_records import Lost
+from gateway.jobs.lost_records import LostRange
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.transport.host import boot_clock
 
@@ -48,7 +48,7 @@ class Attempt:
         """Asked before each request to the target."""
         return not self._fenced and self._lease.valid(self._clock())
 
-    def tell_lost(self, lost: Lost, told: Callable[[], None]) -> None:
+    def tell_lost(self, lost: LostRange, told: Callable[[], None]) -> None:
         """Tell the driver what this attempt goes on without; `told` is called when that is counted. A `TellLost`.
 
         Never for one that may not append any more: it must not write where it would have gone on.

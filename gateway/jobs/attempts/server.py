@@ -14,9 +14,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from gateway.jobs.attempts.book import LEASE_S, AttemptBook
+from gateway.jobs.attempts.book import LEASE_S, AttemptRegistry
 from gateway.jobs.attempts.wire import ENDED, FENCED, HEARTBEAT, LIMIT, LOST, MAY, TOLD, Address, Hello, parse_lost
-from gateway.jobs.lost_records import TellLost, told_at_once
+from gateway.jobs.lost_records import TellLost, notify_immediately
 from gateway.transport.host import boot_clock
 
 PORT: Final = "spark.lockgate.attempts.port"
@@ -46,14 +46,14 @@ class AttemptServer:
         *,
         lease_s: float = LEASE_S,
         clock: Callable[[], float] = boot_clock,
-        tell_lost: TellLost = told_at_once,
+        tell_lost: TellLost = notify_immediately,
     ) -> None:
         self._tell_lost = tell_lost
         self._bind = bind
         self._host = host
         self._port = port
         self._clock = clock
-        self._book = AttemptBook(lease_s)
+        self._book = AttemptRegistry(lease_s)
         self._token = secrets.token_hex(16)
         self._writers: dict[int, asyncio.StreamWriter] = {}
         self._strangers: dict[asyncio.StreamWriter, None] = {}  # in the order of their coming
@@ -186,7 +186,7 @@ class AttemptServer:
 
 
 @contextmanager
-def attempts_of(spark: SparkSession, tell_lost: TellLost = told_at_once) -> Iterator[AttemptServer]:
+def attempts_of(spark: SparkSession, tell_lost: TellLost = notify_immediately) -> Iterator[AttemptServer]:
     """Listen on the driver, where its executors reach it, during the block.
 
     Args:

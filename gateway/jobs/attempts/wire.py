@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.jobs.lost_records import Lost
+from gateway.jobs.lost_records import LostRange
 from gateway.kafka.topic_partition import TopicPartition
 
 MAY: Final = b"may\n"
@@ -76,16 +76,16 @@ class Hello:
             raise ValueError(f"not the first line of an attempt: {exc}") from None
 
 
-def lost_line(lost: Lost) -> bytes:
+def lost_line(lost: LostRange) -> bytes:
     """As sent."""
     return LOST + json.dumps([lost.topic, lost.partition, lost.first, lost.following]).encode() + b"\n"
 
 
-def parse_lost(line: bytes) -> Lost:
+def parse_lost(line: bytes) -> LostRange:
     """As received. Raises ValueError when it is none."""
     try:
         topic, *numbers = json.loads(line.removeprefix(LOST))
         partition, first, following = map(int, numbers)
     except (TypeError, ValueError) as exc:
         raise ValueError(f"not what an attempt goes on without: {exc}") from None
-    return Lost(str(topic), partition, first, following)
+    return LostRange(str(topic), partition, first, following)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 from gateway.jobs.audit import asked_periods
-from gateway.jobs.audit.kinds import Kind
-from gateway.jobs.audit.pieces import Piece, Rules, Span, cuts, sample, whole
+from gateway.jobs.audit.kinds import DifferenceKind
+from gateway.jobs.audit.pieces import AuditPiece, Rules, Span, cuts, sample, whole
 from gateway.jobs.audit.relation import Point, Relation
 from gateway.kafka.rules.topic_configs import OWN
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
@@ -116,7 +116,7 @@ class PartitionFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AuditScope:
     """The offsets of one partition that must be accounted for.
 
     before_start: source offsets that the mirror was never to copy. since_cutover: target offsets behind the cutover,
@@ -146,7 +146,7 @@ class Asked:
     since_cutover: int = 0
     problems: tuple[str, ...] = field(default=())
 
-    def pieces(self, parts: int, fraction: float = 1.0, seed: int = 0) -> list[Piece]:
+    def pieces(self, parts: int, fraction: float = 1.0, seed: int = 0) -> list[AuditPiece]:
         """What to compare, in about so many pieces; of a sample, those that it draws."""
         if fraction < 1:
             draw = f"{seed}/{self.topic}/{self.partition}"
@@ -155,7 +155,7 @@ class Asked:
             pairs = cuts(self.source, self.target, self.relation, parts)
         ends = whole(self.source, self.target)
         return [
-            Piece(
+            AuditPiece(
                 topic=self.topic,
                 target_topic=self.target_topic,
                 partition=self.partition,
@@ -169,7 +169,7 @@ class Asked:
         ]
 
 
-def ask(facts: PartitionFacts) -> Asked:
+def ask(facts: PartitionFacts) -> AuditScope:
     """What is to be accounted for, as far as it can be."""
     source, target, record = facts.source, facts.target, facts.record
     problem = facts.problem or _in_the_way(facts)
@@ -227,9 +227,9 @@ def _compacted(facts: PartitionFacts, rules: Rules) -> Rules:
     )
 
 
-def _asked(facts: PartitionFacts, source: Span, target: Span, relation: Relation, rules: Rules) -> Asked:
+def _asked(facts: PartitionFacts, source: Span, target: Span, relation: Relation, rules: Rules) -> AuditScope:
     here, there = facts.source or LogState(0, 0, 0), facts.target or LogState(0, 0, 0)
-    return Asked(
+    return AuditScope(
         topic=facts.topic,
         target_topic=facts.target_topic,
         partition=facts.partition,
@@ -247,31 +247,31 @@ def _asked(facts: PartitionFacts, source: Span, target: Span, relation: Relation
     )
 
 
-def _nothing(facts: PartitionFacts, problem: str) -> Asked:
+def _nothing(facts: PartitionFacts, problem: str) -> AuditScope:
     here, there = facts.source or LogState(0, 0, 0), facts.target or LogState(0, 0, 0)
     found = _asked(facts, Span(here.start, here.start), Span(there.start, there.start), Relation(()), Rules())
     return replace(found, problems=(problem,))
 
 
-def _without_record(facts: PartitionFacts, source: LogState, target: LogState) -> Asked:
+def _without_record(facts: PartitionFacts, source: LogState, target: LogState) -> AuditScope:
     """Two clusters; the target is filled from the source."""
     given = facts.given
     known = given if isinstance(given, Relation) else Relation.identity(0, max(source.end, target.end))
     rules = Rules()
     if known.end.source < source.end:  # of what is behind its end a map tells nothing
-        rules = Rules(source_beyond=Kind.NOT_IN_MAP, target_beyond=Kind.NOT_IN_MAP)
+        rules = Rules(source_beyond=DifferenceKind.NOT_IN_MAP, target_beyond=DifferenceKind.NOT_IN_MAP)
     return _filled(facts, source, target, known, rules, 0)
 
 
-def _mirror(facts: PartitionFacts, record: MirrorRecord, source: LogState, target: LogState) -> Asked:
+def _mirror(facts: PartitionFacts, record: MirrorRecord, source: LogState, target: LogState) -> AuditScope:
     first = asked_periods.begin(record, facts.partition)
     maps = () if isinstance(facts.maps, str) else facts.maps
     known = asked_periods.relation(record, facts.partition, maps, Point(source.end, target.end))
     rules, begin = Rules(), 0
     if first is not None and asked_periods.periods(record)[0].is_reverse:
-        rules = Rules(source_before=Kind.BEFORE_START)
+        rules = Rules(source_before=DifferenceKind.BEFORE_START)
     elif first is not None:
-        rules, begin = Rules(target_before=Kind.BEFORE_START), first.source
+        rules, begin = Rules(target_before=DifferenceKind.BEFORE_START), first.source
     if not asked_periods.is_live(record):
         return _stopped(facts, record, source, target, known, rules, begin)
     began = asked_periods.copy_began(record, facts.partition)
@@ -282,7 +282,7 @@ def _mirror(facts: PartitionFacts, record: MirrorRecord, source: LogState, targe
 
 def _filled(
     facts: PartitionFacts, source: LogState, target: LogState, known: Relation, rules: Rules, begin: int
-) -> Asked:
+) -> AuditScope:
     """The target is the copy: up to the source's end, and whatever the target had beyond that before."""
     known = known.limited(Point(_FAR, target.end))
     level = known.cut(source.end).target
@@ -295,9 +295,9 @@ def _filled(
 
 def _filled_back(
     facts: PartitionFacts, source: LogState, target: LogState, known: Relation, rules: Rules, begin: int
-) -> Asked:
+) -> AuditScope:
     """The source is the copy."""
-    rules = replace(rules, source_beyond=Kind.BEYOND_END, target_beyond=Kind.BEHIND)
+    rules = replace(rules, source_beyond=DifferenceKind.BEYOND_END, target_beyond=DifferenceKind.BEHIND)
     known = known.limited(Point(source.end, _FAR))
     level = known.cut_at_target(target.end).source
     high = max(source.before, min(source.end, level))
@@ -322,12 +322,12 @@ def _stopped(
     known: Relation,
     rules: Rules,
     begin: int,
-) -> Asked:
+) -> AuditScope:
     """Up to the cutover on the target; what is behind it is the target's own. On the source nothing is to be there."""
     cut = asked_periods.cutover(record, facts.partition)
     rules = replace(
         rules,
-        source_beyond=Kind.LEFT_BEHIND if record.cutover.not_mirrored else Kind.AFTER_CUTOVER,
+        source_beyond=DifferenceKind.LEFT_BEHIND if record.cutover.not_mirrored else DifferenceKind.AFTER_CUTOVER,
         written_since=target.end > cut.target,
     )
     low = min(max(source.start, begin), source.end)

@@ -71,11 +71,11 @@ def cutover(record: MirrorRecord, partition: int) -> Point:
     Raises:
         ValueError: the record does not say it of every partition.
     """
-    source, target = ended(record)
+    source, target = ends_of_way(record)
     return Point(source[partition], target[partition])
 
 
-def ended(record: MirrorRecord) -> tuple[Sequence[int], Sequence[int]]:
+def ends_of_way(record: MirrorRecord) -> tuple[Sequence[int], Sequence[int]]:
     """Where the logs of a way's origin and copy ended, per partition. Raises as `cutover`."""
     found = stopped(record)
     if found is None:

@@ -22,7 +22,7 @@ _LEAST_S: Final = 15.0
 
 
 @dataclass(slots=True)
-class Side:
+class AuditCluster:
     """One cluster. Everything is under the names of the source's topics; `names`: those on this cluster, if otherwise.
 
     ids: topic -> topic id, as Kafka's tools print it, "" where the cluster has none. partitions: of each topic.

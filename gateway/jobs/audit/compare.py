@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Final
 
-from gateway.jobs.audit.kinds import DIFFERENT, OPEN, Kind
+from gateway.jobs.audit.kinds import DIFFERENT, OPEN, DifferenceKind
 from gateway.jobs.audit.kinds import record as shown
-from gateway.jobs.audit.pieces import Piece
-from gateway.jobs.audit.side import Data, Feed, Side
+from gateway.jobs.audit.pieces import AuditPiece
+from gateway.jobs.audit.side import BatchFeed, Data, LogSide
 from gateway.jobs.audit.sums import Difference, SideSums, Sums
 from protocol.batch.header import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, BatchHeader, batch_digest
 from protocol.batch.record_reader import Record
@@ -31,7 +31,7 @@ Filter = Callable[[Record], bool]
 """Which records are compared; then nothing is told of the others, and they are in no count of records."""
 
 
-def compare(piece: Piece, source: Feed, target: Feed) -> Sums:
+def compare(piece: AuditPiece, source: BatchFeed, target: BatchFeed) -> Sums:
     """The sums of a piece.
 
     Raises:
@@ -52,9 +52,9 @@ class Comparison:
 
     def __init__(
         self,
-        piece: Piece,
-        source: Feed,
-        target: Feed,
+        piece: AuditPiece,
+        source: BatchFeed,
+        target: BatchFeed,
         *,
         undecided: Undecided | None = None,
         wanted: Filter | None = None,
@@ -67,8 +67,8 @@ class Comparison:
         self._wanted = wanted
         self._seen = seen
         self.sums = Sums()
-        self._source = Side(source, piece.source, self.sums.source)
-        self._target = Side(target, piece.target, self.sums.target)
+        self._source = LogSide(source, piece.source, self.sums.source)
+        self._target = LogSide(target, piece.target, self.sums.target)
         self._here: deque[tuple[int, Record]] = deque()  # source records with their target offsets
         self._there: deque[Record] = deque()
 
@@ -100,7 +100,7 @@ class Comparison:
                 return batch
             self._digest_source(batch)
             self.sums.source_only[kind] += header.count
-            if kind is Kind.TARGET_RETENTION:
+            if kind is DifferenceKind.TARGET_RETENTION:
                 self.sums.newest_source = max(self.sums.newest_source, header.max_timestamp)
             elif self.sums.open_at is None:
                 self.sums.open_at = header.base_offset
@@ -111,13 +111,13 @@ class Comparison:
             header = batch.header
             if self._wanted is None and batch.is_whole and self._is_gone_from_source(header):
                 self._digest_target(batch)
-                self.sums.target_only[Kind.SOURCE_RETENTION] += header.count
+                self.sums.target_only[DifferenceKind.SOURCE_RETENTION] += header.count
                 self.sums.newest_target = max(self.sums.newest_target, header.max_timestamp)
                 continue
             return batch
         return None
 
-    def _kind_of_source_batch(self, batch: Data) -> Kind | None:
+    def _kind_of_source_batch(self, batch: Data) -> DifferenceKind | None:
         """Where one thing can be said of a whole batch that has no partner."""
         header = batch.header
         if not batch.is_whole:
@@ -126,7 +126,7 @@ class Comparison:
             return self._rules.source_beyond
         first, last = self._relation.on_target(header.base_offset), self._relation.on_target(header.last_offset)
         in_step = first is not None and last is not None and last - first == header.last_offset_delta
-        return Kind.TARGET_RETENTION if in_step and (last or 0) < self._target_start else None
+        return DifferenceKind.TARGET_RETENTION if in_step and (last or 0) < self._target_start else None
 
     def _is_gone_from_source(self, header: BatchHeader) -> bool:
         first, last = self._relation.on_source(header.base_offset), self._relation.on_source(header.last_offset)
@@ -221,33 +221,33 @@ class Comparison:
         self.sums.source_only[kind] += 1
         if self._seen is not None:
             self._seen(True, near, record)
-        if kind is Kind.TARGET_RETENTION:
+        if kind is DifferenceKind.TARGET_RETENTION:
             self.sums.newest_source = max(self.sums.newest_source, record.timestamp_ms)
-        elif kind is Kind.UNDECIDED and self._undecided is not None:
+        elif kind is DifferenceKind.UNDECIDED and self._undecided is not None:
             self._undecided(True, near, record)
         elif kind in OPEN and (self.sums.open_at is None or record.offset < self.sums.open_at):
             self.sums.open_at = record.offset
         elif kind in DIFFERENT:
             self._note(kind, near, record, None)
 
-    def _kind_of_source(self, record: Record, at: int | None) -> Kind:
+    def _kind_of_source(self, record: Record, at: int | None) -> DifferenceKind:
         rules = self._rules
         if at is not None:
             if at < self._target_start:
-                return Kind.TARGET_RETENTION
-            return Kind.UNDECIDED if rules.target_compacted else Kind.MISSING_ON_TARGET
+                return DifferenceKind.TARGET_RETENTION
+            return DifferenceKind.UNDECIDED if rules.target_compacted else DifferenceKind.MISSING_ON_TARGET
         if record.offset >= self._relation.end.source:
             return rules.source_beyond
-        return rules.source_before if record.offset < self._relation.begin.source else Kind.RECORD_IN_GAP
+        return rules.source_before if record.offset < self._relation.begin.source else DifferenceKind.RECORD_IN_GAP
 
     def _target_only(self, record: Record) -> None:
         kind = self._kind_of_target(record)
         self.sums.target_only[kind] += 1
         if self._seen is not None:
             self._seen(False, record.offset, record)
-        if kind is Kind.SOURCE_RETENTION:
+        if kind is DifferenceKind.SOURCE_RETENTION:
             self.sums.newest_target = max(self.sums.newest_target, record.timestamp_ms)
-        elif kind is Kind.UNDECIDED and self._undecided is not None:
+        elif kind is DifferenceKind.UNDECIDED and self._undecided is not None:
             self._undecided(False, record.offset, record)
         elif kind in OPEN:
             at = self._relation.cut_at_target(record.offset).source
@@ -255,15 +255,15 @@ class Comparison:
         elif kind in DIFFERENT:
             self._note(kind, record.offset, None, record)
 
-    def _kind_of_target(self, record: Record) -> Kind:
+    def _kind_of_target(self, record: Record) -> DifferenceKind:
         rules, at = self._rules, self._relation.on_source(record.offset)
         if at is not None:
             if at < self._source_start:
-                return Kind.SOURCE_RETENTION
-            return Kind.UNDECIDED if rules.source_compacted else Kind.MISSING_ON_SOURCE
+                return DifferenceKind.SOURCE_RETENTION
+            return DifferenceKind.UNDECIDED if rules.source_compacted else DifferenceKind.MISSING_ON_SOURCE
         if record.offset >= self._relation.end.target:
             return rules.target_beyond
-        return rules.target_before if record.offset < self._relation.begin.target else Kind.RECORD_IN_GAP
+        return rules.target_before if record.offset < self._relation.begin.target else DifferenceKind.RECORD_IN_GAP
 
     @property
     def _source_start(self) -> int:
@@ -273,7 +273,7 @@ class Comparison:
     def _target_start(self) -> int:
         return max(self._rules.target_start, self._target.log_start)
 
-    def _note(self, kind: Kind, at: int, source: Record | None, target: Record | None) -> None:
+    def _note(self, kind: DifferenceKind, at: int, source: Record | None, target: Record | None) -> None:
         first = self.sums.first
         if first is not None and first.at < at:
             return
@@ -303,15 +303,15 @@ def same_batch(here: Data, there: Data) -> bool:
     )
 
 
-def difference(record: Record, other: Record) -> Kind | None:
+def difference(record: Record, other: Record) -> DifferenceKind | None:
     """The first thing in which two records differ; offsets aside."""
     if record.key != other.key:
-        return Kind.KEY
+        return DifferenceKind.KEY
     if record.value != other.value:
-        return Kind.VALUE
+        return DifferenceKind.VALUE
     if record.headers != other.headers:
-        return Kind.HEADERS
-    return None if record.timestamp_ms == other.timestamp_ms else Kind.TIMESTAMP
+        return DifferenceKind.HEADERS
+    return None if record.timestamp_ms == other.timestamp_ms else DifferenceKind.TIMESTAMP
 
 
 def _digest(batch: Data, at: int) -> int:

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from gateway.jobs.audit.pieces import Piece
+from gateway.jobs.audit.pieces import AuditPiece
 from gateway.jobs.audit.report import Report
-from gateway.jobs.audit.scene import AuditOptions, Scene, changed, prepare
+from gateway.jobs.audit.scene import AuditInput, AuditOptions, changed, prepare
 from gateway.jobs.audit.schema_ids import IdTranslation
 from gateway.jobs.audit.sums import Answer, sum_lines
 from gateway.jobs.audit.tasks import run
-from gateway.jobs.audit.verdict import Finding, gather, judge
+from gateway.jobs.audit.verdict import PartitionVerdict, gather, judge
 from gateway.jobs.audit.work import Work, by_keys, planned_again, works
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.session import require_same_on_executors
@@ -84,7 +84,7 @@ def run_audit(
     return report
 
 
-def _translations(scene: Scene, options: AuditOptions) -> dict[str, IdTranslation]:
+def _translations(scene: AuditInput, options: AuditOptions) -> dict[str, IdTranslation]:
     """As `AuditOptions.translations`; none when the gateway does not tell, which is a problem of those topics then."""
     try:
         return options.translations()
@@ -102,7 +102,9 @@ def _by_partition(answers: list[Answer]) -> dict[TopicPartition, list[Answer]]:
 
 
 def _second_look(
-    scene: Scene, planned: Mapping[TopicPartition, list[Piece]], answers: Mapping[TopicPartition, list[Answer]]
+    scene: AuditInput,
+    planned: Mapping[TopicPartition, list[AuditPiece]],
+    answers: Mapping[TopicPartition, list[Answer]],
 ) -> dict[TopicPartition, list[Work]]:
     found = {}
     for one in scene.asked:
@@ -114,11 +116,11 @@ def _second_look(
 
 
 def _findings(
-    scene: Scene,
+    scene: AuditInput,
     options: AuditOptions,
-    planned: Mapping[TopicPartition, list[Piece]],
+    planned: Mapping[TopicPartition, list[AuditPiece]],
     answers: Mapping[TopicPartition, list[Answer]],
-) -> tuple[Finding, ...]:
+) -> tuple[PartitionVerdict, ...]:
     """The verdict on each partition; what has changed since the audit began is among its problems."""
     anew = changed(scene, options)
     found = []

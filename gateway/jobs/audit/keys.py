@@ -20,10 +20,10 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from gateway.jobs.audit.compare import Comparison
-from gateway.jobs.audit.kinds import Kind
+from gateway.jobs.audit.kinds import DifferenceKind
 from gateway.jobs.audit.kinds import record as shown
-from gateway.jobs.audit.pieces import Piece
-from gateway.jobs.audit.side import Feed
+from gateway.jobs.audit.pieces import AuditPiece
+from gateway.jobs.audit.side import BatchFeed
 from gateway.jobs.audit.sums import Difference, SideSums, Sums
 from protocol.batch.record_reader import Record
 
@@ -53,7 +53,7 @@ class KeyedComparison:
     `walk`, then `look` at each log of `to_look_at`, then `finish`.
     """
 
-    def __init__(self, piece: Piece, bucket: int, buckets: int) -> None:
+    def __init__(self, piece: AuditPiece, bucket: int, buckets: int) -> None:
         self._piece = piece
         self._bucket = bucket
         self._buckets = buckets
@@ -62,7 +62,7 @@ class KeyedComparison:
         self._matched = {True: 0, False: 0}
         self._sums = Sums()
 
-    def walk(self, source: Feed, target: Feed) -> None:
+    def walk(self, source: BatchFeed, target: BatchFeed) -> None:
         """The first pass."""
         walk = Comparison(
             self._piece, source, target, undecided=self._undecided, seen=self._seen, wanted=self._is_wanted
@@ -100,10 +100,10 @@ class KeyedComparison:
         sums = self._sums
         missing: list[tuple[int, bool, int]] = []
         for is_source, kinds in ((True, sums.source_only), (False, sums.target_only)):
-            kinds[Kind.COMPACTION] += self._matched[is_source]
+            kinds[DifferenceKind.COMPACTION] += self._matched[is_source]
             for key, records in self._open[is_source].items():
                 missing += self._judge(is_source, kinds, self._found[not is_source].get(key), records)
-            del kinds[Kind.UNDECIDED]
+            del kinds[DifferenceKind.UNDECIDED]
             for kind in [kind for kind, count in kinds.items() if not count]:
                 del kinds[kind]
         if missing:
@@ -114,7 +114,7 @@ class KeyedComparison:
         return sums
 
     def _judge(
-        self, is_source: bool, kinds: Counter[Kind], last: int | None, records: list[_Open]
+        self, is_source: bool, kinds: Counter[DifferenceKind], last: int | None, records: list[_Open]
     ) -> list[tuple[int, bool, int]]:
         """Count the open records of one key; the first that is missing, if one is."""
         deleted = last is None and records[-1].is_tombstone
@@ -122,11 +122,11 @@ class KeyedComparison:
         missing = []
         for one in records:
             if deleted or (last is not None and last > one.at):
-                kinds[Kind.COMPACTION] += 1
+                kinds[DifferenceKind.COMPACTION] += 1
             elif unknown:
-                kinds[Kind.KEY_GONE] += 1
+                kinds[DifferenceKind.KEY_GONE] += 1
             else:
-                kinds[Kind.MISSING_ON_TARGET if is_source else Kind.MISSING_ON_SOURCE] += 1
+                kinds[DifferenceKind.MISSING_ON_TARGET if is_source else DifferenceKind.MISSING_ON_SOURCE] += 1
                 missing.append((one.at, is_source, one.offset))
         return missing[:1]
 
@@ -135,7 +135,7 @@ class KeyedComparison:
         self._sums.note(
             Difference(
                 at=at,
-                kind=Kind.MISSING_ON_TARGET if is_source else Kind.MISSING_ON_SOURCE,
+                kind=DifferenceKind.MISSING_ON_TARGET if is_source else DifferenceKind.MISSING_ON_SOURCE,
                 source_offset=offset if is_source else None,
                 target_offset=None if is_source else offset,
                 source=record if is_source else None,

@@ -14,7 +14,7 @@ from typing import Any, Final
 from protocol.batch.record_reader import Record
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """Why a record has no equal partner.
 
     KEY, VALUE, HEADERS, TIMESTAMP: it has a partner, which differs in that first. MISSING_ON_TARGET, MISSING_ON_SOURCE:
@@ -49,13 +49,23 @@ class Kind(StrEnum):
     UNDECIDED = "undecided"
 
 
-EXPLAINED: Final = frozenset({Kind.TARGET_RETENTION, Kind.SOURCE_RETENTION, Kind.COMPACTION})
+EXPLAINED: Final = frozenset(
+    {DifferenceKind.TARGET_RETENTION, DifferenceKind.SOURCE_RETENTION, DifferenceKind.COMPACTION}
+)
 """No fault; retention only as far as `asked.py` agrees."""
 
-OPEN: Final = frozenset({Kind.BEHIND, Kind.LEFT_BEHIND, Kind.NOT_IN_MAP, Kind.KEY_GONE, Kind.UNDECIDED})
+OPEN: Final = frozenset(
+    {
+        DifferenceKind.BEHIND,
+        DifferenceKind.LEFT_BEHIND,
+        DifferenceKind.NOT_IN_MAP,
+        DifferenceKind.KEY_GONE,
+        DifferenceKind.UNDECIDED,
+    }
+)
 """Not compared, and not explained."""
 
-DIFFERENT: Final = frozenset(Kind) - EXPLAINED - OPEN
+DIFFERENT: Final = frozenset(DifferenceKind) - EXPLAINED - OPEN
 """Faults."""
 
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from gateway.jobs.audit.kinds import Kind
+from gateway.jobs.audit.kinds import DifferenceKind
 from gateway.jobs.audit.relation import Point, Relation
 
 PARTS: Final = 8
@@ -41,17 +41,17 @@ class Rules:
 
     source_start: int = 0
     target_start: int = 0
-    source_before: Kind = Kind.NOT_IN_MAP
-    target_before: Kind = Kind.NOT_IN_MAP
-    source_beyond: Kind = Kind.BEHIND
-    target_beyond: Kind = Kind.BEYOND_END
+    source_before: DifferenceKind = DifferenceKind.NOT_IN_MAP
+    target_before: DifferenceKind = DifferenceKind.NOT_IN_MAP
+    source_beyond: DifferenceKind = DifferenceKind.BEHIND
+    target_beyond: DifferenceKind = DifferenceKind.BEYOND_END
     written_since: bool = False
     source_compacted: bool = False
     target_compacted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class AuditPiece:
     """One part of one partition: the offsets of both logs, and how they relate. `topic`: its name on the source,
     `target_topic` the one on the target."""
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from gateway.jobs.audit.pieces import Span
 from gateway.jobs.audit.sums import DIGEST_BYTES, SideSums, Sums
-from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict, Finding, overall
+from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict, PartitionVerdict, overall
 from gateway.state.provenance import origin_of, writer_in_words
 from gateway.version import VERSION
 
@@ -86,7 +86,7 @@ class Report:
     source_bytes: int
     spark_version: str
     cores: int
-    findings: tuple[Finding, ...]
+    findings: tuple[PartitionVerdict, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
     sources: Mapping[int, str] = field(default_factory=dict)
 
@@ -212,7 +212,7 @@ def _span(span: Span) -> dict[str, int]:
     return {"start": span.low, "end": span.high}
 
 
-def _partition(finding: Finding) -> dict[str, Any]:
+def _partition(finding: PartitionVerdict) -> dict[str, Any]:
     one, sums, first = finding.asked, finding.sums, finding.sums.first
     return {
         "topic": one.topic,

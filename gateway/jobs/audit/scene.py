@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.jobs.audit import asked_periods
-from gateway.jobs.audit.asked import Asked, LogState, PartitionFacts, ask
-from gateway.jobs.audit.clusters import Offsets, Side
-from gateway.jobs.audit.pieces import Piece
+from gateway.jobs.audit.asked import AuditScope, LogState, PartitionFacts, ask
+from gateway.jobs.audit.clusters import AuditCluster, Offsets
+from gateway.jobs.audit.pieces import AuditPiece
 from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.report import ClusterFacts
 from gateway.jobs.audit.schema_ids import IdTranslation
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.kafka import Loop
-from gateway.jobs.period_maps import PeriodMaps
+from gateway.jobs.period_maps import PeriodMapReader
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
@@ -82,13 +82,13 @@ class AuditOptions:
 
 
 @dataclass(slots=True)
-class Scene:
+class AuditInput:
     """What both clusters said when the audit began. `bytes`: of the source's logs. `sizes`: of each. `began_ms`: then.
     `ids`: of the topics, on the source and on the target."""
 
     source: ClusterFacts
     target: ClusterFacts
-    asked: list[Asked]
+    asked: list[AuditScope]
     sizes: Mapping[TopicPartition, int]
     began_ms: int
     ids: tuple[Mapping[str, str], Mapping[str, str]]
@@ -98,7 +98,7 @@ class Scene:
         """Size of the source's logs, 0 when it was not told."""
         return sum(self.sizes.values())
 
-    def pieces(self, options: AuditOptions, slots: int) -> dict[TopicPartition, list[Piece]]:
+    def pieces(self, options: AuditOptions, slots: int) -> dict[TopicPartition, list[AuditPiece]]:
         """What to compare: for `slots` tasks at a time at least, and none of them too large."""
         total = sum(one.source.size + one.target.size for one in self.asked) or 1
         found = {}
@@ -110,7 +110,7 @@ class Scene:
         return found
 
 
-def prepare(options: AuditOptions, say: Callable[[str], None] = lambda _: None) -> Scene:
+def prepare(options: AuditOptions, say: Callable[[str], None] = lambda _: None) -> AuditInput:
     """Ask both clusters for their logs, wait for the copy, and decide what to compare.
 
     Raises:
@@ -118,9 +118,9 @@ def prepare(options: AuditOptions, say: Callable[[str], None] = lambda _: None) 
         NetError: a cluster does not answer.
     """
     with Loop() as loop:
-        source = Side(loop.connect(options.source), options.topics)
-        target = Side(loop.connect(options.target), options.topics, options.names)
-        maps = PeriodMaps(source.cluster, target.cluster, options.link)
+        source = AuditCluster(loop.connect(options.source), options.topics)
+        target = AuditCluster(loop.connect(options.target), options.topics, options.names)
+        maps = PeriodMapReader(source.cluster, target.cluster, options.link)
         loop.on_close(maps.close)
         facts, sizes, began_ms = loop.run(_Gathering(options, source, target, maps, say).run())
         clusters = [
@@ -128,10 +128,10 @@ def prepare(options: AuditOptions, say: Callable[[str], None] = lambda _: None) 
             for side, properties in ((source, options.source), (target, options.target))
         ]
     asked = [ask(one) for one in facts]
-    return Scene(clusters[0], clusters[1], asked, sizes, began_ms, (source.ids, target.ids))
+    return AuditInput(clusters[0], clusters[1], asked, sizes, began_ms, (source.ids, target.ids))
 
 
-def changed(scene: Scene, options: AuditOptions) -> dict[str, str]:
+def changed(scene: AuditInput, options: AuditOptions) -> dict[str, str]:
     """Topics that are not what they were when the audit began, or of which that is not known, and why.
 
     Hours of comparing lie behind: who gives no answer now makes it INCOMPLETE, and takes nothing of the report.
@@ -148,7 +148,7 @@ def _anew(
 ) -> dict[str, str]:
     try:
         with Loop() as loop:
-            side = Side(loop.connect(properties), list(before), names)
+            side = AuditCluster(loop.connect(properties), list(before), names)
             loop.run(side.find())
     except (NetError, ProtocolError, OSError, ValueError) as exc:
         return dict.fromkeys(before, f"whether the topic on the {which} is still the same is not known: {exc}")
@@ -186,7 +186,12 @@ class _Gathering:
     """One gathering of facts. A copy's end is asked for before the other side's, and again once it should be level."""
 
     def __init__(
-        self, options: AuditOptions, source: Side, target: Side, maps: PeriodMaps, say: Callable[[str], None]
+        self,
+        options: AuditOptions,
+        source: AuditCluster,
+        target: AuditCluster,
+        maps: PeriodMapReader,
+        say: Callable[[str], None],
     ) -> None:
         self._options = options
         self._source = source

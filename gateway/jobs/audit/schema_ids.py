@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateway.jobs.audit.side import Feed, LogBatch
+from gateway.jobs.audit.side import BatchFeed, LogBatch
 from protocol.batch.header import read_batch_header
-from protocol.batch.schema_ids import Places, translated
+from protocol.batch.schema_ids import SchemaIdPlaces, translated
 
 MOST_TOLD: Final = 100
 
@@ -29,7 +29,7 @@ class IdTranslation:
     places: tuple[str, ...] = ()
 
 
-class Translated:
+class ReencodedFeed:
     """A log as it is to be compared.
 
     Args:
@@ -37,10 +37,12 @@ class Translated:
             every id stands for itself unless `ids` says otherwise.
     """
 
-    def __init__(self, feed: Feed, ids: Mapping[int, int], places: tuple[str, ...], unknown: set[int] | None) -> None:
+    def __init__(
+        self, feed: BatchFeed, ids: Mapping[int, int], places: tuple[str, ...], unknown: set[int] | None
+    ) -> None:
         self._feed = feed
         self._ids = ids
-        self._places = Places.named(places)
+        self._places = SchemaIdPlaces.named(places)
         self._unknown = unknown
 
     @property
@@ -67,8 +69,8 @@ class Translated:
             yield LogBatch(read_batch_header(data), batch.is_aborted, data)
 
 
-def as_compared(feed: Feed, *, is_source: bool, ids: IdTranslation, unknown: set[int]) -> Feed:
+def as_compared(feed: BatchFeed, *, is_source: bool, ids: IdTranslation, unknown: set[int]) -> BatchFeed:
     """One log of a topic whose ids are written anew."""
     if is_source:
-        return Translated(feed, ids.ids, ids.places, unknown)
-    return Translated(feed, ids.same, ids.places, None) if ids.same else feed
+        return ReencodedFeed(feed, ids.ids, ids.places, unknown)
+    return ReencodedFeed(feed, ids.same, ids.places, None) if ids.same else feed

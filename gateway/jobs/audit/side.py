@@ -20,7 +20,7 @@ class LogBatch(NamedTuple):
     data: memoryview
 
 
-class Feed(Protocol):
+class BatchFeed(Protocol):
     """The batches of a log that hold an offset of a span, in order, those across its borders whole.
 
     `log_start`: as far as reading has told; what is below it is deleted. It is right before the first batch is given.
@@ -45,10 +45,10 @@ class Data(NamedTuple):
         return _within(self.header, self.data, self.low, self.high)
 
 
-class Side:
+class LogSide:
     """Args: the feed, the offsets that are wanted, and where to count them."""
 
-    def __init__(self, feed: Feed, span: Span, sums: SideSums) -> None:
+    def __init__(self, feed: BatchFeed, span: Span, sums: SideSums) -> None:
         self._feed = feed
         self._span = span
         self._sums = sums

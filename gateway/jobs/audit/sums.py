@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
-from gateway.jobs.audit.kinds import DIFFERENT, Kind
+from gateway.jobs.audit.kinds import DIFFERENT, DifferenceKind
 
 DIGEST_BYTES: Final = 32
 _MODULUS: Final = 1 << 8 * DIGEST_BYTES
@@ -59,7 +59,7 @@ class Difference:
     `target`: the records as `evidence.record` shows them."""
 
     at: int
-    kind: Kind
+    kind: DifferenceKind
     source_offset: int | None
     target_offset: int | None
     source: dict[str, Any] | None
@@ -80,9 +80,9 @@ class Sums:
     source: SideSums = field(default_factory=SideSums)
     target: SideSums = field(default_factory=SideSums)
     compared: int = 0
-    pairs: Counter[Kind] = field(default_factory=Counter)
-    source_only: Counter[Kind] = field(default_factory=Counter)
-    target_only: Counter[Kind] = field(default_factory=Counter)
+    pairs: Counter[DifferenceKind] = field(default_factory=Counter)
+    source_only: Counter[DifferenceKind] = field(default_factory=Counter)
+    target_only: Counter[DifferenceKind] = field(default_factory=Counter)
     equal_batches: int = 0
     decoded: int = 0
     newest_source: int = -1
@@ -92,7 +92,7 @@ class Sums:
     unknown_ids: set[int] = field(default_factory=set)
 
     @property
-    def kinds(self) -> Counter[Kind]:
+    def kinds(self) -> Counter[DifferenceKind]:
         """All that is not equal, by why."""
         return self.pairs + self.source_only + self.target_only
 

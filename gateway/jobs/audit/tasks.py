@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from gateway.jobs.audit.pieces import Piece, Span
+from gateway.jobs.audit.pieces import AuditPiece, Span
 from gateway.jobs.audit.schema_ids import IdTranslation
 from gateway.jobs.audit.side import LogBatch
 from gateway.jobs.audit.sums import Answer
@@ -70,7 +70,7 @@ def _answer(
 class _Clusters:
     """Both logs of one partition, on one event loop."""
 
-    def __init__(self, loop: Loop, source: Cluster, target: Cluster, piece: Piece) -> None:
+    def __init__(self, loop: Loop, source: Cluster, target: Cluster, piece: AuditPiece) -> None:
         self._loop = loop
         self._places = {True: (source, piece.topic), False: (target, piece.target_topic)}
         self._partition = piece.partition

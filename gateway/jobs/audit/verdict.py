@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from gateway.jobs.audit.asked import Asked, why_not
-from gateway.jobs.audit.kinds import OPEN, SHOWN_BYTES, Kind
-from gateway.jobs.audit.pieces import Piece
+from gateway.jobs.audit.asked import AuditScope, why_not
+from gateway.jobs.audit.kinds import OPEN, SHOWN_BYTES, DifferenceKind
+from gateway.jobs.audit.pieces import AuditPiece
 from gateway.jobs.audit.sums import Answer, Difference, SideSums, Sums
 from gateway.state.producer_ids import mirror_of
 
@@ -113,23 +113,25 @@ _WORST_FIRST: Final = (
 )
 
 _WHY_OPEN: Final = {
-    Kind.BEHIND: "record(s) are not mirrored yet",
-    Kind.LEFT_BEHIND: "record(s) were left behind on the source when the topic failed over",
-    Kind.NOT_IN_MAP: "record(s) are where the offset map tells nothing",
-    Kind.KEY_GONE: "record(s) are of keys that the target has nothing of; it may have deleted them since the cutover",
-    Kind.UNDECIDED: "record(s) of the compacted topic were not looked up by their keys",
+    DifferenceKind.BEHIND: "record(s) are not mirrored yet",
+    DifferenceKind.LEFT_BEHIND: "record(s) were left behind on the source when the topic failed over",
+    DifferenceKind.NOT_IN_MAP: "record(s) are where the offset map tells nothing",
+    DifferenceKind.KEY_GONE: (
+        "record(s) are of keys that the target has nothing of; it may have deleted them since the cutover"
+    ),
+    DifferenceKind.UNDECIDED: "record(s) of the compacted topic were not looked up by their keys",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class PartitionVerdict:
     """The audit's word on one partition.
 
     identical_up_to: what was compared before this source offset is equal. reasons: why it is INCOMPLETE, or
     would be. sampled: not all of what was asked was to be compared.
     """
 
-    asked: Asked
+    asked: AuditScope
     sums: Sums
     verdict: AuditVerdict
     identical_up_to: int
@@ -171,7 +173,7 @@ class Finding:
         return not _open_sums(self.asked, self.sums, sampled=self.sampled)
 
 
-def judge(asked: Asked, planned: Sequence[Piece], answers: Iterable[Answer], now_ms: int) -> Finding:
+def judge(asked: AuditScope, planned: Sequence[AuditPiece], answers: Iterable[Answer], now_ms: int) -> PartitionVerdict:
     """The verdict on a partition.
 
     Args:
@@ -184,7 +186,7 @@ def judge(asked: Asked, planned: Sequence[Piece], answers: Iterable[Answer], now
     sampled = read != (asked.source.size, asked.target.size)
     reasons = [*asked.problems, *reasons, *_open_sums(asked, sums, sampled=sampled), *_unexplained(asked, sums, now_ms)]
     verdict = _verdict(sums, reasons, sampled=sampled)
-    return Finding(
+    return PartitionVerdict(
         asked=asked,
         sums=sums,
         verdict=verdict,
@@ -194,7 +196,7 @@ def judge(asked: Asked, planned: Sequence[Piece], answers: Iterable[Answer], now
     )
 
 
-def gather(planned: Sequence[Piece], answers: Iterable[Answer]) -> tuple[Sums, list[str]]:
+def gather(planned: Sequence[AuditPiece], answers: Iterable[Answer]) -> tuple[Sums, list[str]]:
     """The sums of all pieces, each of which must have one answer, and why they are not all."""
     spans = {piece.number: piece for piece in planned}
     given: Counter[int] = Counter()
@@ -219,7 +221,7 @@ def gather(planned: Sequence[Piece], answers: Iterable[Answer]) -> tuple[Sums, l
     return sums, problems
 
 
-def _open_sums(asked: Asked, sums: Sums, *, sampled: bool) -> list[str]:
+def _open_sums(asked: AuditScope, sums: Sums, *, sampled: bool) -> list[str]:
     """The sums that do not close."""
     found = []
     for name, side, span in (("source", sums.source, asked.source), ("target", sums.target, asked.target)):
@@ -233,11 +235,11 @@ def _open_sums(asked: Asked, sums: Sums, *, sampled: bool) -> list[str]:
     return found
 
 
-def _unexplained(asked: Asked, sums: Sums, now_ms: int) -> list[str]:
+def _unexplained(asked: AuditScope, sums: Sums, now_ms: int) -> list[str]:
     """What was not compared, and for which there is no explanation."""
-    found = [f"{sums.kinds[kind]:,} {_WHY_OPEN[kind]}" for kind in Kind if kind in OPEN and sums.kinds[kind]]
-    target = sums.source_only[Kind.TARGET_RETENTION], sums.newest_source, asked.target_policy
-    source = sums.target_only[Kind.SOURCE_RETENTION], sums.newest_target, asked.source_policy
+    found = [f"{sums.kinds[kind]:,} {_WHY_OPEN[kind]}" for kind in DifferenceKind if kind in OPEN and sums.kinds[kind]]
+    target = sums.source_only[DifferenceKind.TARGET_RETENTION], sums.newest_source, asked.target_policy
+    source = sums.target_only[DifferenceKind.SOURCE_RETENTION], sums.newest_target, asked.source_policy
     for name, (count, newest, policy), start, began in (
         ("target", target, asked.target_log, asked.target_began),
         ("source", source, asked.source_log, asked.source_began),
@@ -267,14 +269,14 @@ def _verdict(sums: Sums, reasons: Sequence[str], *, sampled: bool) -> AuditVerdi
     return AuditVerdict.IN_SAMPLE if sampled else AuditVerdict.IDENTICAL
 
 
-def _up_to(asked: Asked, sums: Sums) -> int:
+def _up_to(asked: AuditScope, sums: Sums) -> int:
     first = sums.first
     if first is not None:
         return (first.target_offset or 0) if first.source_offset is None else first.source_offset
     return asked.source.high if sums.open_at is None else sums.open_at
 
 
-def overall(findings: Sequence[Finding]) -> AuditVerdict:
+def overall(findings: Sequence[PartitionVerdict]) -> AuditVerdict:
     """The worst verdict of all partitions; one that is EMPTY does not matter beside others."""
     verdicts = {finding.verdict for finding in findings}
     return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), AuditVerdict.EMPTY)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from gateway.jobs.audit.asked import Asked
+from gateway.jobs.audit.asked import AuditScope
 from gateway.jobs.audit.compare import compare
 from gateway.jobs.audit.keys import KeyedComparison, buckets_for
-from gateway.jobs.audit.kinds import Kind
-from gateway.jobs.audit.pieces import Piece, Span
+from gateway.jobs.audit.kinds import DifferenceKind
+from gateway.jobs.audit.pieces import AuditPiece, Span
 from gateway.jobs.audit.schema_ids import IdTranslation, as_compared
-from gateway.jobs.audit.side import Feed, Side
+from gateway.jobs.audit.side import BatchFeed, LogSide
 from gateway.jobs.audit.sums import Answer, SideSums, Sums
 from gateway.kafka.connection.errors import NetError
 from protocol.batch.record_reader import Record
@@ -23,14 +23,14 @@ from protocol.errors import ProtocolError
 class Work:
     """A piece; `buckets` above 0: the second look at a compacted partition, and this is part `piece.number` of it."""
 
-    piece: Piece
+    piece: AuditPiece
     buckets: int = 0
 
 
 class Logs(Protocol):
     """Both logs of a piece's partition."""
 
-    def feed(self, is_source: bool, span: Span) -> Feed:
+    def feed(self, is_source: bool, span: Span) -> BatchFeed:
         """Some of the source's log, or of the target's. Its iteration raises NetError or ProtocolError."""
 
     def now(self, is_source: bool) -> Span:
@@ -64,7 +64,7 @@ class _Translated:
         self._ids = ids
         self.unknown: set[int] = set()
 
-    def feed(self, is_source: bool, span: Span) -> Feed:
+    def feed(self, is_source: bool, span: Span) -> BatchFeed:
         """As `Logs`."""
         return as_compared(self._logs.feed(is_source, span), is_source=is_source, ids=self._ids, unknown=self.unknown)
 
@@ -82,33 +82,35 @@ def _sums(work: Work, logs: Logs) -> Sums:
     keyed.walk(source, target)
     for is_source in keyed.to_look_at:
         span = logs.now(is_source)
-        for batch in Side(logs.feed(is_source, span), span, SideSums()):
+        for batch in LogSide(logs.feed(is_source, span), span, SideSums()):
             for record in batch.records():
                 keyed.look(is_source, record)
 
     def find(is_source: bool, offset: int) -> Record | None:
         span = Span(offset, offset + 1)
-        found = (record for batch in Side(logs.feed(is_source, span), span, SideSums()) for record in batch.records())
+        found = (
+            record for batch in LogSide(logs.feed(is_source, span), span, SideSums()) for record in batch.records()
+        )
         return next(found, None)
 
     return keyed.finish(find)
 
 
-def works(pieces: Sequence[Piece]) -> list[Work]:
+def works(pieces: Sequence[AuditPiece]) -> list[Work]:
     """The first look at some pieces."""
     return [Work(piece) for piece in pieces]
 
 
-def by_keys(asked: Asked, sums: Sums) -> list[Work]:
+def by_keys(asked: AuditScope, sums: Sums) -> list[Work]:
     """The second look at a partition, all of it; none when the first one has told everything."""
-    if not (sums.source_only[Kind.UNDECIDED] or sums.target_only[Kind.UNDECIDED]):
+    if not (sums.source_only[DifferenceKind.UNDECIDED] or sums.target_only[DifferenceKind.UNDECIDED]):
         return []
     (piece,) = asked.pieces(1)
     buckets = buckets_for(max(sums.source.records, sums.target.records))
     return [Work(replace(piece, number=number), buckets) for number in range(buckets)]
 
 
-def planned_again(works: Sequence[Work]) -> list[Piece]:
+def planned_again(works: Sequence[Work]) -> list[AuditPiece]:
     """The pieces of a second look, as `verdict.judge` counts them: the offsets are read for the first one."""
     low, high = works[0].piece.source.low, works[0].piece.target.low
     first, *others = (work.piece for work in works)

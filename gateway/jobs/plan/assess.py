@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from gateway.jobs.plan.facts import GroupFacts, Inventory, PlanFacts, Rates, TargetFacts
+from gateway.jobs.plan.facts import CopyRates, GroupFacts, Inventory, PlanFacts, TargetFacts
 from gateway.jobs.plan.rights import ALTER, DESCRIBE, NOT_TOLD, may, missing
 from gateway.kafka.groups import SHARE, STREAMS
 from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED, unmirrorable
@@ -43,7 +43,7 @@ class TopicPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPlan:
+class GroupAssessment:
     """`moves`: its offsets are carried over. `reason`: why not."""
 
     group: GroupFacts
@@ -52,14 +52,14 @@ class GroupPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class MigrationAssessment:
     """The outcome. `catch_up_s`: seconds until the copy reaches the tail at `rate` bytes a second, inf when it never
     does, None when the sizes or the rate are not known."""
 
     inventory: Inventory
     topics: tuple[TopicPlan, ...]
-    groups: tuple[GroupPlan, ...]
-    rates: Rates
+    groups: tuple[GroupAssessment, ...]
+    rates: CopyRates
     catch_up_s: float | None
 
     @property
@@ -99,7 +99,7 @@ class Plan:
         return self.catch_up_s is not None and math.isinf(self.catch_up_s)
 
 
-def _on_rates(rates: Rates) -> list[str]:
+def _on_rates(rates: CopyRates) -> list[str]:
     if rates.asked_for or not rates.total:
         return []
     if not rates.written:
@@ -108,12 +108,12 @@ def _on_rates(rates: Rates) -> list[str]:
     return [f"read at {rates.read / 1e6:.1f} MB/s, written at {rates.written / 1e6:.1f} MB/s: the slower one counts"]
 
 
-def make_plan(inventory: Inventory, rates: Rates) -> Plan:
+def make_plan(inventory: Inventory, rates: CopyRates) -> MigrationAssessment:
     """The plan."""
     topics = tuple(plan_topic(topic, inventory.target) for topic in inventory.topics)
     moving = [one.topic for one in topics if one.fate is not Fate.REFUSED]
     names = {topic.name for topic in moving}
-    return Plan(
+    return MigrationAssessment(
         inventory=inventory,
         topics=topics,
         groups=tuple(plan_group(group, names) for group in inventory.groups),
@@ -152,19 +152,19 @@ _OF_TYPE: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def plan_group(group: GroupFacts, moving: set[str]) -> GroupPlan:
+def plan_group(group: GroupFacts, moving: set[str]) -> GroupAssessment:
     """What becomes of one group."""
     if group.protocol_type not in ("consumer", "", SHARE, STREAMS):
         reason = f"its members speak the protocol {group.protocol_type!r}, not the consumers' own"
-        return GroupPlan(group=group, moves=False, reason=reason)
+        return GroupAssessment(group=group, moves=False, reason=reason)
     if group.topics and not moving.intersection(group.topics):
-        return GroupPlan(group=group, moves=False, reason="none of its topics can be mirrored")
+        return GroupAssessment(group=group, moves=False, reason="none of its topics can be mirrored")
     left = sorted(set(group.topics) - moving)
     reasons = [f"offsets stay behind of: {', '.join(left)}"] if left else []
-    return GroupPlan(group=group, moves=True, reason="; ".join([*_OF_TYPE.get(group.type, ()), *reasons]))
+    return GroupAssessment(group=group, moves=True, reason="; ".join([*_OF_TYPE.get(group.type, ()), *reasons]))
 
 
-def catch_up_s(topics: list[PlanFacts], rates: Rates) -> float | None:
+def catch_up_s(topics: list[PlanFacts], rates: CopyRates) -> float | None:
     """Seconds to copy what is there and what is written meanwhile.
 
     A partition is copied in order, by one reader: the largest one takes its time however many there are.

@@ -9,7 +9,7 @@ from gateway.jobs.plan.rights import NOT_TOLD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class BatchSample:
     """What some record batches of a topic were like. `old_format`: places with records of format v0 or v1. `unread`:
     why the topic could not be read."""
 
@@ -24,8 +24,8 @@ class Sample:
     old_format: int = 0
     unread: str = ""
 
-    def __add__(self, other: Sample) -> Sample:
-        return Sample(
+    def __add__(self, other: BatchSample) -> BatchSample:
+        return BatchSample(
             batches=self.batches + other.batches,
             records=self.records + other.records,
             bytes=self.bytes + other.bytes,
@@ -53,7 +53,7 @@ class PlanFacts:
     offsets_per_s: float
     configs: Mapping[str, str]
     own: frozenset[str] = frozenset()
-    sample: Sample = field(default_factory=Sample)
+    sample: BatchSample = field(default_factory=BatchSample)
     largest_bytes: int = -1
 
     @property
@@ -63,7 +63,7 @@ class PlanFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class CopyRates:
     """Bytes a second of a catch-up; 0 for not known.
 
     Attributes:

@@ -10,13 +10,13 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
-from gateway.jobs.plan.facts import GroupFacts, Inventory, PlanFacts, Sample, TargetFacts
+from gateway.jobs.plan.facts import BatchSample, GroupFacts, Inventory, PlanFacts, TargetFacts
 from gateway.jobs.plan.rights import NOT_TOLD
 from gateway.jobs.plan.sampling import sample_topics
 from gateway.jobs.plan.target_checks import cluster_operations, refused_topics, topic_operations
 from gateway.jobs.topic_ranges import LogRanges, log_ranges
 from gateway.kafka.access.acls import every_acl
-from gateway.kafka.admin import ConfigEntry, describe_topic_configs, log_sizes
+from gateway.kafka.admin import TopicConfigEntry, describe_topic_configs, log_sizes
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import committed_offsets
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError, UnsupportedVersion
@@ -131,7 +131,7 @@ def offsets_of(ranges: LogRanges) -> dict[str, int]:
     return found
 
 
-class Gatherer:
+class InventoryGatherer:
     """One inventory. Questions that a cluster may refuse are noted in `untold`. `prefix`: of mirror topics."""
 
     def __init__(self, source: Cluster, now: Callable[[], float] = time.time, *, prefix: str = "") -> None:
@@ -193,8 +193,8 @@ class Gatherer:
         written: Mapping[str, int],
         sizes: Mapping[TopicPartition, int],
         rates: Mapping[str, float],
-        samples: Mapping[str, Sample],
-        configs: Mapping[str, ConfigEntry],
+        samples: Mapping[str, BatchSample],
+        configs: Mapping[str, TopicConfigEntry],
     ) -> PlanFacts:
         partitions = self._source.view.topics[name].partitions
         return PlanFacts(
@@ -207,7 +207,7 @@ class Gatherer:
             largest_bytes=max((sizes.get((name, index), 0) for index in partitions), default=0) if sizes else -1,
             configs={key: entry.value for key, entry in configs.items() if entry.value is not None},
             own=frozenset(key for key, entry in configs.items() if entry.source == _SET_ON_TOPIC),
-            sample=samples.get(name, Sample()),
+            sample=samples.get(name, BatchSample()),
         )
 
     async def _rates(self, ranges: LogRanges) -> dict[str, float]:
@@ -223,8 +223,8 @@ class Gatherer:
             rates[key[0]] = rates.get(key[0], 0.0) + max(0, written) / RATE_S
         return rates
 
-    async def _configs(self, cluster: Cluster, names: Sequence[str]) -> dict[str, dict[str, ConfigEntry]]:
-        found: dict[str, dict[str, ConfigEntry]] = {}
+    async def _configs(self, cluster: Cluster, names: Sequence[str]) -> dict[str, dict[str, TopicConfigEntry]]:
+        found: dict[str, dict[str, TopicConfigEntry]] = {}
         for at in range(0, len(names), _CONFIGS_AT_ONCE):
             found |= await describe_topic_configs(cluster, names[at : at + _CONFIGS_AT_ONCE])
         return found

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from gateway.jobs.kafka import Loop
-from gateway.jobs.plan.assess import Fate, Plan, TopicPlan, duration, make_plan
-from gateway.jobs.plan.facts import Inventory, Rates
-from gateway.jobs.plan.gather import Gatherer
+from gateway.jobs.plan.assess import Fate, MigrationAssessment, TopicPlan, duration, make_plan
+from gateway.jobs.plan.facts import CopyRates, Inventory
+from gateway.jobs.plan.gather import InventoryGatherer
 from gateway.jobs.plan.sampling import read_rate
 from gateway.jobs.plan.target_checks import write_rate
 from gateway.kafka.cluster import Cluster
@@ -31,7 +31,7 @@ def run_plan(
     measure_s: float = MEASURE_S,
     prefix: str = "",
     write: bool = False,
-) -> Plan:
+) -> MigrationAssessment:
     """Take the inventory and make the plan.
 
     Args:
@@ -49,26 +49,28 @@ def run_plan(
     with Loop() as loop:
         here = loop.connect(source)
         there = loop.connect(target) if target else None
-        inventory, ranges = loop.run(Gatherer(here, prefix=prefix).inventory(topics, there))
+        inventory, ranges = loop.run(InventoryGatherer(here, prefix=prefix).inventory(topics, there))
         if rate <= 0:
             at_once = min(streams, max(1, len(ranges)))
             one = loop.run(read_rate(here, ranges, measure_s))
-            rates = Rates(total=one * at_once, one=one, read=one * at_once)
+            rates = CopyRates(total=one * at_once, one=one, read=one * at_once)
             if write and there is not None:
                 rates = loop.run(_with_writes(rates, there, inventory, at_once, measure_s))
         else:
-            rates = Rates(total=rate, one=rate / streams, asked_for=True)
+            rates = CopyRates(total=rate, one=rate / streams, asked_for=True)
     return make_plan(inventory, rates)
 
 
-async def _with_writes(rates: Rates, target: Cluster, inventory: Inventory, at_once: int, measure_s: float) -> Rates:
+async def _with_writes(
+    rates: CopyRates, target: Cluster, inventory: Inventory, at_once: int, measure_s: float
+) -> CopyRates:
     replicas = max((topic.replication_factor for topic in inventory.topics), default=1)
     one, written = await write_rate(target, measure_s, at_once, min(replicas, len(target.view.brokers)))
     total = min(rates.read, written) if rates.read else written
     return replace(rates, total=total, one=min(rates.one, one) if rates.one else one, written=written)
 
 
-def to_dict(plan: Plan) -> dict[str, Any]:
+def to_dict(plan: MigrationAssessment) -> dict[str, Any]:
     """The plan as JSON."""
     inventory = plan.inventory
     seconds = plan.catch_up_s

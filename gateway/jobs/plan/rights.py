@@ -13,7 +13,7 @@ NOT_TOLD: Final = -(2**31)
 """What a broker answers that was not asked, or does not know."""
 
 
-class Right(NamedTuple):
+class NeededRight(NamedTuple):
     """`bit`: the AclOperation. `why`: what cannot be done without it, for people."""
 
     bit: int
@@ -22,31 +22,33 @@ class Right(NamedTuple):
 
 
 NEEDED: Final = (
-    Right(3, "READ", "its end is read back, and offsets of groups are committed for it"),
-    Right(4, "WRITE", "records are appended to it"),
-    Right(10, "DESCRIBE_CONFIGS", "its configs are compared with the source's"),
-    Right(11, "ALTER_CONFIGS", "its configs follow the source's, and its retention is switched on at the promote"),
+    NeededRight(3, "READ", "its end is read back, and offsets of groups are committed for it"),
+    NeededRight(4, "WRITE", "records are appended to it"),
+    NeededRight(10, "DESCRIBE_CONFIGS", "its configs are compared with the source's"),
+    NeededRight(
+        11, "ALTER_CONFIGS", "its configs follow the source's, and its retention is switched on at the promote"
+    ),
 )
 """On each mirror topic."""
 
-DELETE: Final = Right(6, "DELETE", "what the source deletes is deleted there by DeleteRecords")
+DELETE: Final = NeededRight(6, "DELETE", "what the source deletes is deleted there by DeleteRecords")
 """On mirror topics whose records the source deletes by time or size."""
 
-ALTER: Final = Right(7, "ALTER", "partitions that the source adds cannot be added there")
+ALTER: Final = NeededRight(7, "ALTER", "partitions that the source adds cannot be added there")
 """On each mirror topic, to follow the source; no mirror fails without it at once."""
 
-DESCRIBE: Final = Right(
+DESCRIBE: Final = NeededRight(
     8, "DESCRIBE", "an audit is not told the sizes of its logs, and explains nothing there by retention.bytes"
 )
 """On the target's cluster."""
 
 
-def may(operations: int, right: Right) -> bool:
+def may(operations: int, right: NeededRight) -> bool:
     """Whether a broker's answer has a right in it."""
     return bool(operations >> right.bit & 1)
 
 
-def missing(operations: int, configs: Mapping[str, str]) -> tuple[Right, ...]:
+def missing(operations: int, configs: Mapping[str, str]) -> tuple[NeededRight, ...]:
     """The rights on a mirror topic without which its migration fails.
 
     Args:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gateway.jobs.plan.facts import Sample
+from gateway.jobs.plan.facts import BatchSample
 from gateway.jobs.topic_ranges import LogRanges
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import NetError
@@ -25,10 +25,10 @@ _AT_ONCE: Final = 16
 _ENOUGH_BYTES: Final = 16 * 1024 * 1024
 
 
-def sample_of(headers: Iterable[BatchHeader]) -> Sample:
+def sample_of(headers: Iterable[BatchHeader]) -> BatchSample:
     """What batches are like by their headers."""
     found = list(headers)
-    return Sample(
+    return BatchSample(
         batches=len(found),
         records=sum(header.count for header in found),
         bytes=sum(header.size for header in found),
@@ -55,24 +55,24 @@ def places(ranges: LogRanges) -> list[tuple[TopicPartition, int]]:
     return found
 
 
-async def sample_topics(cluster: Cluster, ranges: LogRanges) -> Mapping[str, Sample]:
+async def sample_topics(cluster: Cluster, ranges: LogRanges) -> Mapping[str, BatchSample]:
     """What the batches of each topic are like. The sample of one that could not be read says why."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def look(key: TopicPartition, at: int) -> tuple[str, Sample]:
+    async def look(key: TopicPartition, at: int) -> tuple[str, BatchSample]:
         async with slots:
             reader = RangeReader(cluster, *key, at, ranges[key][1], fetch_bytes=_FETCH_BYTES, patience_s=_PATIENCE_S)
             try:
                 chunk = await reader.next()
             except OldFormat:
-                return key[0], Sample(old_format=1)
+                return key[0], BatchSample(old_format=1)
             except NetError as exc:
-                return key[0], Sample(unread=str(exc))
+                return key[0], BatchSample(unread=str(exc))
             return key[0], sample_of(chunk.headers if chunk else ())
 
-    samples: dict[str, Sample] = {}
+    samples: dict[str, BatchSample] = {}
     for topic, sample in await asyncio.gather(*(look(key, at) for key, at in places(ranges))):
-        samples[topic] = samples.get(topic, Sample()) + sample
+        samples[topic] = samples.get(topic, BatchSample()) + sample
     return samples
 
 

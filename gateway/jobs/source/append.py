@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from gateway.jobs.lost_records import Lost, TellLost
+from gateway.jobs.lost_records import LostRange, TellLost
 from gateway.jobs.source.clusters import AppendFailed, Clusters
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.segments import Segment
 from gateway.kafka.cluster import ClusterView, NetError
-from gateway.kafka.logs.range_reader import Chunk
+from gateway.kafka.logs.range_reader import BatchChunk
 from gateway.mirror.offset_map.partitions import TopicOffsetMaps
 from gateway.mirror.offset_map.rules.offset_map import Breakpoint
 from gateway.mirror.offset_map.topic import LinkMaps
@@ -29,7 +29,7 @@ from gateway.mirror.partition.log_start import earliest_start
 from gateway.mirror.partition.rules.commands import WorkBeside
 from gateway.mirror.partition.rules.opened import beside
 from gateway.mirror.partition.rules.partition import PartitionMirror
-from gateway.mirror.partition.rules.translator import Planned
+from gateway.mirror.partition.rules.translator import PlannedBreakpoints
 from gateway.mirror.partition.runner import OffsetEffects, PartitionRunner
 from gateway.mirror.partition.trim import trim
 from gateway.state.records import MirrorError, PartitionStart
@@ -44,9 +44,9 @@ class BehindLosses:
         self._offsets = offsets
         self._tell = tell
         self._untold = 0
-        self._held: list[Planned] = []
+        self._held: list[PlannedBreakpoints] = []
 
-    def lost(self, runner: PartitionRunner, lost: Lost) -> None:
+    def lost(self, runner: PartitionRunner, lost: LostRange) -> None:
         """Tell of a loss. What is to be written from now on waits until that is done."""
         self._untold += 1
         self._tell(lost, lambda: self._told(runner))
@@ -62,7 +62,7 @@ class BehindLosses:
             if translator is not None and planned.run == translator.run and not runner.mirror.ended:
                 self._offsets.write_breakpoints(runner, planned)
 
-    def write_breakpoints(self, runner: PartitionRunner, planned: Planned) -> None:
+    def write_breakpoints(self, runner: PartitionRunner, planned: PlannedBreakpoints) -> None:
         """Once all losses are told."""
         if self._untold:
             self._held.append(planned)
@@ -114,7 +114,7 @@ class PartitionAppend:
         self._woken: asyncio.Future[None] | None = None
         self._failure: tuple[MirrorError, str] | None = None
         self._source_end = -1
-        self.lost: list[Lost] = []
+        self.lost: list[LostRange] = []
         self._skips = mirror.skip_deleted
         maps = clusters.maps_of(mirror)
         self._offsets = None if maps is None else BehindLosses(self._topic_maps(maps), clusters.tell_lost)
@@ -201,7 +201,7 @@ class PartitionAppend:
         # Nothing is sent while the caller fetches more rows, so all of these go out first: the last few are in flight.
         await self._until(lambda: not self.runner.mirror.window.unsent)
 
-    async def offer(self, chunk: Chunk, asked: int, source_end: int) -> None:
+    async def offer(self, chunk: BatchChunk, asked: int, source_end: int) -> None:
         """Append what was read from the source offset `asked`, whose offsets may differ on the target.
 
         Nothing of it counts when another appender is at work meanwhile: `fetch_offset` tells what to read next.
@@ -361,7 +361,7 @@ class PartitionAppend:
 
     def records_lost(self, runner: PartitionRunner, first: int, following: int) -> None:
         """The link says to go on, once it is told."""
-        lost = Lost(runner.source_topic, runner.partition, first, following)
+        lost = LostRange(runner.source_topic, runner.partition, first, following)
         self.lost.append(lost)
         if self._offsets is not None:
             self._offsets.lost(runner, lost)

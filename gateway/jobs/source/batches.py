@@ -32,7 +32,7 @@ from gateway.jobs.source.options import SourceOptions, parse
 from gateway.jobs.source.ranges import OffsetRange, plan_ranges, read_chunks
 from gateway.jobs.source.stream import RangeStreamReader
 from gateway.jobs.source.writer import BatchesWriter, StreamBatchesWriter, parse_write
-from gateway.kafka.logs.range_reader import Chunk
+from gateway.kafka.logs.range_reader import BatchChunk
 from protocol.batch.header import batch_digest
 
 FORMAT: Final = "kafka-batches"
@@ -109,7 +109,7 @@ def read_batches(options: SourceOptions, schema: StructType, wanted: InputPartit
             yield chunk_rows(chunk, wanted.topic, wanted.partition, arrow)
 
 
-def chunk_rows(chunk: Chunk, topic: str, partition: int, schema: pa.Schema) -> pa.RecordBatch:
+def chunk_rows(chunk: BatchChunk, topic: str, partition: int, schema: pa.Schema) -> pa.RecordBatch:
     """A chunk as rows. The bytes of the batches are not copied."""
     count = len(chunk.headers)
     columns = []
@@ -132,16 +132,16 @@ def check_columns(schema: StructType, table: StructType) -> StructType:
     return schema
 
 
-def _of_headers(value: Callable[[Any], object]) -> Callable[[Chunk, pa.DataType], pa.Array]:
+def _of_headers(value: Callable[[Any], object]) -> Callable[[BatchChunk, pa.DataType], pa.Array]:
     return lambda chunk, kind: pa.array([value(header) for header in chunk.headers], kind)
 
 
-def _batch(chunk: Chunk, _: pa.DataType) -> pa.Array:
+def _batch(chunk: BatchChunk, _: pa.DataType) -> pa.Array:
     bounds = pa.py_buffer(array("i", chunk.bounds))
     return pa.Array.from_buffers(pa.binary(), len(chunk.headers), [None, bounds, pa.py_buffer(chunk.records)])
 
 
-def _digest(chunk: Chunk, kind: pa.DataType) -> pa.Array:
+def _digest(chunk: BatchChunk, kind: pa.DataType) -> pa.Array:
     records, bounds = chunk.records, chunk.bounds
     digests = [
         batch_digest(records[low:high], header)
@@ -150,7 +150,7 @@ def _digest(chunk: Chunk, kind: pa.DataType) -> pa.Array:
     return pa.array(digests, kind)
 
 
-_COLUMNS: Final[dict[str, Callable[[Chunk, pa.DataType], pa.Array]]] = {
+_COLUMNS: Final[dict[str, Callable[[BatchChunk, pa.DataType], pa.Array]]] = {
     "base_offset": _of_headers(lambda header: header.base_offset),
     "last_offset": _of_headers(lambda header: header.last_offset),
     "record_count": _of_headers(lambda header: header.count),

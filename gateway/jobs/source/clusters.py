@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateway.jobs.lost_records import TellLost, told_at_once
+from gateway.jobs.lost_records import TellLost, notify_immediately
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.kafka.cluster import Cluster
 from gateway.mirror.offset_map.topic import LinkMaps
@@ -32,7 +32,7 @@ class Clusters:
     appenders: dict[int, Appender]
     maps: dict[str, LinkMaps]
     may_append: Callable[[], bool]
-    tell_lost: TellLost = told_at_once
+    tell_lost: TellLost = notify_immediately
 
     @classmethod
     def of(
@@ -40,7 +40,7 @@ class Clusters:
         target: Cluster,
         source: Cluster | None,
         may_append: Callable[[], bool] = lambda: True,
-        tell_lost: TellLost = told_at_once,
+        tell_lost: TellLost = notify_immediately,
     ) -> Clusters:
         """Around connected clusters."""
         tasks = Tasks()

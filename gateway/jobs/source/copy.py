@@ -11,15 +11,15 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.jobs.lost_records import Lost
+from gateway.jobs.lost_records import LostRange
 from gateway.jobs.source.append import PartitionAppend
 from gateway.jobs.source.clusters import AppendFailed, Clusters
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.ranges import OffsetRange
-from gateway.jobs.source.segments import Failure, Segment, Written
+from gateway.jobs.source.segments import CopyFailure, Segment, WriterReport
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import BrokerError, LogTruncated, NetError
-from gateway.kafka.logs.range_reader import FETCH_BYTES, Chunk, RangeReader
+from gateway.kafka.logs.range_reader import FETCH_BYTES, BatchChunk, RangeReader
 from gateway.mirror.partition.rules.throttle import Throttle
 from protocol.batch.header import OldFormat
 from protocol.errors import ProtocolError
@@ -44,17 +44,17 @@ class RangeCopy:
         self._throttle = throttle
         self._slots = asyncio.Semaphore(AT_ONCE)
 
-    async def run(self, ranges: Sequence[tuple[MirrorSpec, OffsetRange]]) -> list[Written]:
+    async def run(self, ranges: Sequence[tuple[MirrorSpec, OffsetRange]]) -> list[WriterReport]:
         """Copy all. What goes wrong with one is in what it has written, and ends no other."""
         return await asyncio.gather(*(self._in_turn(*one) for one in ranges))
 
-    async def _in_turn(self, mirror: MirrorSpec, wanted: OffsetRange) -> Written:
+    async def _in_turn(self, mirror: MirrorSpec, wanted: OffsetRange) -> WriterReport:
         try:
             return await self._one(mirror, wanted)
         except _FAILURES as exc:
             return _failed(wanted, exc)
 
-    async def _one(self, mirror: MirrorSpec, wanted: OffsetRange) -> Written:
+    async def _one(self, mirror: MirrorSpec, wanted: OffsetRange) -> WriterReport:
         async with self._slots:
             append = PartitionAppend(mirror, wanted.partition, wanted.start, self._clusters)
             try:
@@ -69,7 +69,7 @@ class RangeCopy:
             finally:
                 append.close()
         segments = append.segments(first) if append.translates else (_equal(mirror, wanted),)
-        return Written(segments, append.records, append.bytes, lost=tuple(append.lost))
+        return WriterReport(segments, append.records, append.bytes, lost=tuple(append.lost))
 
     async def _copy(self, append: PartitionAppend, wanted: OffsetRange) -> None:
         # Where this attempt begins: with the last batch that the target has, to hold it against the source's.
@@ -130,18 +130,18 @@ class RangeCopy:
             last_epoch=last_epoch,
         )
 
-    async def _pace(self, chunk: Chunk) -> None:
+    async def _pace(self, chunk: BatchChunk) -> None:
         self._throttle.spend(len(chunk.records))
         wait_s = self._throttle.wait_s(time.monotonic())
         if wait_s:
             await asyncio.sleep(wait_s)
 
 
-def _failed(wanted: OffsetRange, error: Exception, lost: Sequence[Lost] = ()) -> Written:
+def _failed(wanted: OffsetRange, error: Exception, lost: Sequence[LostRange] = ()) -> WriterReport:
     """`lost`: what it went on without before it failed."""
     why = str(error) or type(error).__name__
-    failure = Failure(wanted.topic, wanted.partition, why, final=isinstance(error, LogTruncated))
-    return Written(failed=(failure,), lost=tuple(lost))
+    failure = CopyFailure(wanted.topic, wanted.partition, why, final=isinstance(error, LogTruncated))
+    return WriterReport(failed=(failure,), lost=tuple(lost))
 
 
 def _equal(mirror: MirrorSpec, wanted: OffsetRange) -> Segment:

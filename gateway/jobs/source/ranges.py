@@ -19,7 +19,7 @@ from pyspark.sql.datasource import InputPartition
 from gateway.jobs.kafka import Loop
 from gateway.jobs.source.options import Position, SourceOptions, Times
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.logs.range_reader import Chunk, RangeReader
+from gateway.kafka.logs.range_reader import BatchChunk, RangeReader
 from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.partition.rules.throttle import Throttle
@@ -109,7 +109,7 @@ async def _by_time(
     return found | await _ask(cluster, dict.fromkeys(none, LATEST), options.read_committed)
 
 
-def kept(starts: Offsets, ends: Offsets, log_starts: Offsets, *, fail: bool) -> Offsets:
+def clip_to_log_starts(starts: Offsets, ends: Offsets, log_starts: Offsets, *, fail: bool) -> Offsets:
     """The starts, moved to what is still there. Pure.
 
     Args:
@@ -149,7 +149,9 @@ async def plan_ranges(cluster: Cluster, options: SourceOptions) -> list[OffsetRa
     starts = await start_offsets(cluster, options, partitions)
     if not options.fail_on_data_loss:
         begins = await _ask(cluster, dict.fromkeys(partitions, EARLIEST), options.read_committed)
-        starts = kept(starts, {key: max(end, starts[key]) for key, end in ends.items()}, begins, fail=False)
+        starts = clip_to_log_starts(
+            starts, {key: max(end, starts[key]) for key, end in ends.items()}, begins, fail=False
+        )
     ranges = make_ranges(starts, ends, options.min_partitions, options.max_records_per_partition)
     return sorted(ranges, key=lambda one: one.size, reverse=True)
 
@@ -202,7 +204,9 @@ async def _ask(cluster: Cluster, wanted: Mapping[TopicPartition, int], read_comm
     return {partition: at.offset for partition, at in found.items()}
 
 
-def read_chunks(options: SourceOptions, wanted: OffsetRange, loop: Loop, *, with_last: bool = False) -> Iterator[Chunk]:
+def read_chunks(
+    options: SourceOptions, wanted: OffsetRange, loop: Loop, *, with_last: bool = False
+) -> Iterator[BatchChunk]:
     """The batches of a range, also the one across its end if asked for.
 
     Raises as `RangeReader.next` does, with topic, partition and offset.

@@ -24,7 +24,7 @@ from gateway.jobs.source.batches import check_columns
 from gateway.jobs.source.options import SourceOptions, parse
 from gateway.jobs.source.ranges import OffsetRange, plan_ranges, read_chunks
 from gateway.jobs.source.stream import RangeStreamReader
-from gateway.kafka.logs.range_reader import Chunk
+from gateway.kafka.logs.range_reader import BatchChunk
 from protocol.batch.record_reader import Record, read_records
 
 FORMAT: Final = "kafka-records"
@@ -86,7 +86,7 @@ def read_rows(options: SourceOptions, schema: StructType, wanted: InputPartition
                 yield as_rows(rows, wanted.topic, wanted.partition, arrow)
 
 
-def chunk_records(chunk: Chunk, wanted: OffsetRange, *, read_committed: bool) -> Iterator[Row]:
+def chunk_records(chunk: BatchChunk, wanted: OffsetRange, *, read_committed: bool) -> Iterator[Row]:
     """The records of a chunk that an application would see. A batch may lie across either border of the range."""
     for index, header in enumerate(chunk.headers):
         if header.is_control or (read_committed and chunk.aborted[index]):

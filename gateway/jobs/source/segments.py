@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from gateway.jobs.lost_records import Lost
+from gateway.jobs.lost_records import LostRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CopyFailure:
     """A partition of the source that could not be copied, or not to the end; and why, in one line.
 
     `final`: it must not be tried again.
@@ -41,7 +41,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Written(WriterCommitMessage):
+class WriterReport(WriterCommitMessage):
     """What one task did.
 
     `records`, `bytes`: what it saw the target acknowledge; what was there already, from another attempt or appender,
@@ -52,8 +52,8 @@ class Written(WriterCommitMessage):
     segments: tuple[Segment, ...] = ()
     records: int = 0
     bytes: int = 0
-    failed: tuple[Failure, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    failed: tuple[CopyFailure, ...] = ()
+    lost: tuple[LostRange, ...] = ()
 
 
 class MapPublisher(Protocol):
@@ -78,13 +78,13 @@ class WriteReport:
     records: int
     bytes: int
     tasks: int
-    failed: tuple[Failure, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    failed: tuple[CopyFailure, ...] = ()
+    lost: tuple[LostRange, ...] = ()
 
     @classmethod
     def of(cls, messages: Iterable[WriterCommitMessage | None]) -> WriteReport:
         """Add the tasks' messages up; segments that touch become one."""
-        done = [message for message in messages if isinstance(message, Written)]
+        done = [message for message in messages if isinstance(message, WriterReport)]
         all_done = total(done)
         return cls(all_done.segments, all_done.records, all_done.bytes, len(done), all_done.failed, all_done.lost)
 
@@ -99,17 +99,17 @@ class WriteReport:
             return cls((), 0, 0, 0)
         value = json.loads(Path(path).read_text(encoding="utf-8"))
         segments = tuple(Segment(**segment) for segment in value.pop("segments"))
-        failed = tuple(Failure(**failure) for failure in value.pop("failed"))
-        lost = tuple(Lost(**one) for one in value.pop("lost"))
+        failed = tuple(CopyFailure(**failure) for failure in value.pop("failed"))
+        lost = tuple(LostRange(**one) for one in value.pop("lost"))
         return cls(segments=segments, failed=failed, lost=lost, **value)
 
 
-def total(parts: Sequence[Written]) -> Written:
+def total(parts: Sequence[WriterReport]) -> WriterReport:
     """Several as one."""
     segments = merge(segment for part in parts for segment in part.segments)
     failed = tuple(failure for part in parts for failure in part.failed)
     lost = tuple(one for part in parts for one in part.lost)
-    return Written(segments, sum(part.records for part in parts), sum(part.bytes for part in parts), failed, lost)
+    return WriterReport(segments, sum(part.records for part in parts), sum(part.bytes for part in parts), failed, lost)
 
 
 def merge(segments: Iterable[Segment]) -> tuple[Segment, ...]:

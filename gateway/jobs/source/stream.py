@@ -27,9 +27,9 @@ from gateway.jobs.kafka import Loop
 from gateway.jobs.source.options import SourceOptions
 from gateway.jobs.source.ranges import (
     Offsets,
+    clip_to_log_starts,
     data_lost,
     find_partitions,
-    kept,
     latest_offsets,
     make_ranges,
     start_offsets,
@@ -190,7 +190,7 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         kept_ones = {key: at for key, at in read.items() if key[0] not in new and key in ends}
         starts = await with_new_partitions(cluster, kept_ones, ends)
         begins = await with_new_partitions(cluster, {}, ends)
-        return kept(starts, ends, begins, fail=fail)
+        return clip_to_log_starts(starts, ends, begins, fail=fail)
 
     def _away(self, cluster: Cluster, read: Offsets) -> Offsets:
         """Of topics that are not there: should one come back under its id, reading goes on where it was."""

@@ -36,7 +36,7 @@ from gateway.jobs.source.copy import RangeCopy
 from gateway.jobs.source.mirrors import MirrorSpec, from_json
 from gateway.jobs.source.options import check_properties
 from gateway.jobs.source.ranges import OffsetRange
-from gateway.jobs.source.segments import MapPublisher, NoMap, Segment, WriteReport, Written, merge, total
+from gateway.jobs.source.segments import MapPublisher, NoMap, Segment, WriteReport, WriterReport, merge, total
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.partition.rules.throttle import Throttle
 
@@ -133,19 +133,19 @@ class WriteTask:
                 self._add_of_one((topics[begin], partitions[begin]), rows.slice(begin, index - begin))
                 begin = index
 
-    def finish(self) -> Written:
+    def finish(self) -> WriterReport:
         """Wait for the target, and tell what was done. Raises AppendFailed."""
         appends = self._appends.values()
         for append in appends:
             self._loop.run(append.finish())
             append.close()
         segments = [segment for of in self._segments.values() for segment in of]
-        return Written(merge(segments), sum(one.records for one in appends), sum(one.bytes for one in appends))
+        return WriterReport(merge(segments), sum(one.records for one in appends), sum(one.bytes for one in appends))
 
-    def copy(self, ranges: Sequence[OffsetRange]) -> Written:
+    def copy(self, ranges: Sequence[OffsetRange]) -> WriterReport:
         """Copy ranges of the source. What failed is in the answer. Raises AttemptFenced."""
         if not ranges:
-            return Written()
+            return WriterReport()
         attempt = self._attempt()
         clusters = self._connected(attempt)
         source = clusters.source
@@ -154,7 +154,7 @@ class WriteTask:
         throttle = Throttle(self._options.throttle_bytes_per_s, time.monotonic())
         planned = [(self._mirror(one.topic, one.partition, one.start), one) for one in ranges]
 
-        async def copy() -> list[Written]:
+        async def copy() -> list[WriterReport]:
             return await RangeCopy(source, clusters, throttle).run(planned)
 
         if attempt is None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row
 from gateway.jobs.audit import asked_periods
 from gateway.jobs.kafka import Loop
 from gateway.jobs.link_plan import LinkPlan
-from gateway.jobs.period_maps import PeriodMaps
+from gateway.jobs.period_maps import PeriodMapReader
 from gateway.jobs.topic_ranges import LogRanges, log_ranges
 from gateway.jobs.translate.link_offsets import EXACT, LinkOffsets, why_not
 from gateway.jobs.translate.schemas import TRANSLATED
@@ -38,10 +38,10 @@ class ByLink:
         records = {record.source_topic: record for record in self._plan.records}
         with Loop() as loop:
             source, target = loop.connect(self._plan.source), loop.connect(self._plan.target)
-            return loop.run(known(source, target, self._plan.link, records, logs))
+            return loop.run(read_link_offsets(source, target, self._plan.link, records, logs))
 
 
-async def known(
+async def read_link_offsets(
     source: Cluster, target: Cluster, link: str, records: dict[str, MirrorRecord], logs: LogRanges
 ) -> LinkOffsets:
     """All that the clusters tell of these topics.
@@ -56,7 +56,7 @@ async def known(
     }
     on_source = await log_ranges(source, sorted(back)) if back else {}
     copy_ends = {key: (on_source[key][1] if key in on_source else end) for key, end in ends.items()}
-    maps = PeriodMaps(source, target, link)
+    maps = PeriodMapReader(source, target, link)
     try:
         return LinkOffsets(
             records=records,

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from gateway.jobs.kafka import Loop
-from gateway.jobs.translate.commit_plan import NOTHING, Outcome, Wanted, outcome, to_commit, withheld
+from gateway.jobs.translate.commit_plan import NOTHING, DesiredCommit, Outcome, outcome, to_commit, withheld
 from gateway.jobs.translate.schemas import COMMITS
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import commit_offsets, committed_offsets
@@ -29,20 +29,20 @@ TASKS_PER_CORE: Final = 2
 CommitRow = tuple[str, str, int, int | None, int, int, str, str]
 
 
-class Terms(NamedTuple):
+class CommitTerms(NamedTuple):
     """Of a commit. `promoted`: groups that read on the target; `inexact`: commit offsets that are not exact too."""
 
     promoted: frozenset[str] = frozenset()
     inexact: bool = False
 
 
-PLAIN: Final = Terms()
+PLAIN: Final = CommitTerms()
 _OF_WANTED: Final = ("target_offset", "note", "exact", "why")
 _PROMOTED: Final = "the gateway has promoted the group: it reads on the target"
 
 
 def commit(
-    spark: SparkSession, properties: Mapping[str, str], translated: DataFrame, terms: Terms = PLAIN
+    spark: SparkSession, properties: Mapping[str, str], translated: DataFrame, terms: CommitTerms = PLAIN
 ) -> DataFrame:
     """Commit TRANSLATED on the target -> COMMITS. Lazy as every DataFrame; a second run of it changes nothing."""
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
@@ -62,14 +62,15 @@ def commit(
     return spark.createDataFrame(rows.rdd.mapPartitions(_writer(dict(properties), terms)), COMMITS)
 
 
-def _writer(properties: Mapping[str, str], terms: Terms) -> Callable[[Iterable[Row]], Iterator[CommitRow]]:
+def _writer(properties: Mapping[str, str], terms: CommitTerms) -> Callable[[Iterable[Row]], Iterator[CommitRow]]:
     def write(rows: Iterable[Row]) -> Iterator[CommitRow]:
         with Loop() as loop:
             cluster: Cluster | None = None
             for group, of_group in groupby(rows, key=lambda row: str(row["group"])):
                 cluster = cluster or loop.connect(properties)
                 wanted = {
-                    (row["topic"], row["partition"]): Wanted(*(row[name] for name in _OF_WANTED)) for row in of_group
+                    (row["topic"], row["partition"]): DesiredCommit(*(row[name] for name in _OF_WANTED))
+                    for row in of_group
                 }
                 yield from loop.run(commit_group(cluster, group, wanted, terms))
 
@@ -77,7 +78,7 @@ def _writer(properties: Mapping[str, str], terms: Terms) -> Callable[[Iterable[R
 
 
 async def commit_group(
-    cluster: Cluster, group: str, wanted: Mapping[TopicPartition, Wanted], terms: Terms = PLAIN
+    cluster: Cluster, group: str, wanted: Mapping[TopicPartition, DesiredCommit], terms: CommitTerms = PLAIN
 ) -> list[CommitRow]:
     """Commit one group's offsets and read them back. What went wrong is in the rows, not raised."""
     before: dict[TopicPartition, int] = {}
@@ -133,7 +134,7 @@ async def _write(
 
 
 def _refused(
-    group: str, wanted: Mapping[TopicPartition, Wanted], before: Mapping[TopicPartition, int], why: str
+    group: str, wanted: Mapping[TopicPartition, DesiredCommit], before: Mapping[TopicPartition, int], why: str
 ) -> list[CommitRow]:
     return [_row(group, key, value, before, before, Outcome.REFUSED, why) for key, value in wanted.items()]
 
@@ -141,7 +142,7 @@ def _refused(
 def _row(
     group: str,
     key: TopicPartition,
-    wanted: Wanted,
+    wanted: DesiredCommit,
     before: Mapping[TopicPartition, int],
     after: Mapping[TopicPartition, int],
     what: Outcome,

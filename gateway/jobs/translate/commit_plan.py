@@ -30,7 +30,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-class Wanted(NamedTuple):
+class DesiredCommit(NamedTuple):
     """An offset to commit; None for a partition without a target offset. `exact`: see `schemas.TRANSLATED`; `why`: of
     one that is not."""
 
@@ -41,7 +41,7 @@ class Wanted(NamedTuple):
 
 
 def withheld(
-    wanted: Mapping[TopicPartition, Wanted], *, inexact: bool
+    wanted: Mapping[TopicPartition, DesiredCommit], *, inexact: bool
 ) -> dict[TopicPartition, tuple[Outcome, str]] | None:
     """Why nothing of a group is committed; None when it may be.
 
@@ -65,7 +65,7 @@ def withheld(
 
 
 def to_commit(
-    wanted: Mapping[TopicPartition, Wanted], held: Mapping[TopicPartition, int]
+    wanted: Mapping[TopicPartition, DesiredCommit], held: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, tuple[int, str]]:
     """The offsets to write: those that are ahead of what the target holds. A group is never rewound."""
     return {
@@ -75,7 +75,7 @@ def to_commit(
     }
 
 
-def outcome(wanted: Wanted, before: int, after: int) -> Outcome:
+def outcome(wanted: DesiredCommit, before: int, after: int) -> Outcome:
     """What became of one offset of a group that could be written to.
 
     Args:

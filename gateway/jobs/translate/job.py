@@ -20,13 +20,13 @@ from gateway.jobs.topic_ranges import LogRanges, as_table, log_ranges
 from gateway.jobs.translate import mm2
 from gateway.jobs.translate.apply import clamp, summary, translate
 from gateway.jobs.translate.by_link import ByLink
-from gateway.jobs.translate.commit import PLAIN, TASKS_PER_CORE, Terms, commit
+from gateway.jobs.translate.commit import PLAIN, TASKS_PER_CORE, CommitTerms, commit
 from gateway.jobs.translate.commit_plan import Outcome
 from gateway.version import VERSION
 
 FORMAT = "lockgate-translate/1"
 Say = Callable[[str], None]
-LookAgain = Callable[[Terms], tuple[Terms, list[str]]]
+LookAgain = Callable[[CommitTerms], tuple[CommitTerms, list[str]]]
 _TASKS_OF_A_SORT = 3
 """Of each core, about: reading, sorting, summing up."""
 GROUPS_AT_ONCE = 200
@@ -137,7 +137,7 @@ def run(
     target: Mapping[str, str],
     *,
     write: bool,
-    terms: Terms = PLAIN,
+    terms: CommitTerms = PLAIN,
     read_back: Callable[[DataFrame], list[str]] = lambda _: [],
     look_again: LookAgain = lambda terms: (terms, []),
     say: Say = lambda _: None,
@@ -178,7 +178,7 @@ def run(
             report["other_records"] = read_back(translated)
             report.update(committed=False, changed=[])
             write = write and not report["other_records"]
-            asked = _Asked(terms, look_again)
+            asked = _CommitTermsQuery(terms, look_again)
             names = sorted(group["group"] for group in groups)
             failed = _commit(spark, translated, target, names, asked, report) if write else False
     finally:
@@ -188,13 +188,13 @@ def run(
     return Outcomes(report=report, failed=failed or (bool(report["not_exact"]) and not terms.inexact))
 
 
-class _Asked:
+class _CommitTermsQuery:
     """The terms of a commit, asked for again and again."""
 
-    def __init__(self, terms: Terms, look_again: LookAgain) -> None:
+    def __init__(self, terms: CommitTerms, look_again: LookAgain) -> None:
         self._terms, self._look_again = terms, look_again
 
-    def now(self) -> tuple[Terms, list[str]]:
+    def now(self) -> tuple[CommitTerms, list[str]]:
         """The terms, and what has changed of the mirrors."""
         self._terms, changed = self._look_again(self._terms)
         return self._terms, changed
@@ -205,7 +205,7 @@ def _commit(
     translated: DataFrame,
     target: Mapping[str, str],
     groups: Sequence[str],
-    asked: _Asked,
+    asked: _CommitTermsQuery,
     report: dict[str, Any],
 ) -> bool:
     """Commit some groups after the others, note the outcomes in the report; True when something is not as asked for.

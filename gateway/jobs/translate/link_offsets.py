@@ -25,7 +25,7 @@ EXACT: Final = (TranslationRule.EXACT, TranslationRule.NEXT_RECORD)
 """The next record read on the target is the one that would be next on the source."""
 
 
-class Found(NamedTuple):
+class TargetOffset(NamedTuple):
     """An offset on the target; None and the reason where there is none."""
 
     target_offset: int | None
@@ -51,20 +51,22 @@ class LinkOffsets:
     chains: Mapping[str, Sequence[MirrorRecord]]
     barred: Mapping[str, str] = field(default_factory=dict)
 
-    def find(self, topic: str, partition: int, source_offset: int) -> Found:
+    def find(self, topic: str, partition: int, source_offset: int) -> TargetOffset:
         """Where a group that stands at `source_offset` is to go on."""
         record = self.records.get(topic)
         if record is None or (topic, partition) not in self.target_ends:
-            return Found(None, "not_mirrored")
+            return TargetOffset(None, "not_mirrored")
         known = self.barred.get(topic) or self.maps.get((topic, partition), ())
         if isinstance(known, str):
-            return Found(None, REFUSED, known)
+            return TargetOffset(None, REFUSED, known)
         try:
             return self._find(record, partition, source_offset, known)
         except (CannotTranslate, WrongLength) as exc:
-            return Found(None, REFUSED, str(exc))
+            return TargetOffset(None, REFUSED, str(exc))
 
-    def _find(self, record: MirrorRecord, partition: int, source_offset: int, known: tuple[OffsetMap, ...]) -> Found:
+    def _find(
+        self, record: MirrorRecord, partition: int, source_offset: int, known: tuple[OffsetMap, ...]
+    ) -> TargetOffset:
         maps = {}
         if record.mode is MirrorMode.TRANSLATE:
             chain = reversed(self.chains[record.source_topic])
@@ -76,10 +78,10 @@ class LinkOffsets:
         mirrored = offsets_between.mirrored(record, record.mirror_topic, maps, partition, source_offset, end)
         if found.rule in EXACT and mirrored is not None and source_offset > mirrored:
             # The gateway would wait for the mirror; what is written there meanwhile may be another record.
-            return Found(
+            return TargetOffset(
                 offsets_between.carried(record, maps, partition, mirrored).offset, str(TranslationRule.BEYOND_END)
             )
-        return Found(found.offset, str(found.rule))
+        return TargetOffset(found.offset, str(found.rule))
 
 
 def why_not(record: MirrorRecord, source_id: str, target_id: str) -> str:

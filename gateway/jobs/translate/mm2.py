@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from gateway.jobs.translate.mm2_offsets import (
-    Mark,
+    CheckpointMark,
     Mm2Found,
     Sync,
     decode_checkpoint,
@@ -91,7 +91,7 @@ def _rows(partition: _Partition, written_once: bool) -> Iterator[tuple[Any, ...]
     _, (marks, syncs) = partition
     known = history(_sync(row) for row in sorted(syncs, key=attrgetter("at")))
     for row in marks:
-        mark = Mark(row.upstream, row.downstream, row.written_ms)
+        mark = CheckpointMark(row.upstream, row.downstream, row.written_ms)
         yield _row(row, translated(mark, known, written_once=written_once))
 
 

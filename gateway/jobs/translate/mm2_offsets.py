@@ -51,7 +51,7 @@ class Checkpoint(NamedTuple):
     metadata: str
 
 
-class OffsetSync(NamedTuple):
+class Mm2OffsetSync(NamedTuple):
     """Record `upstream` of the source was written to the target at `downstream`. Both are None in a tombstone."""
 
     topic: str
@@ -81,7 +81,7 @@ def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | No
     return Checkpoint(group, topic, partition, upstream, downstream, metadata)
 
 
-def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync | None:
+def decode_offset_sync(key: bytes | None, value: bytes | None) -> Mm2OffsetSync | None:
     """A record of an offset-syncs topic; None for one without a key.
 
     Raises:
@@ -93,10 +93,10 @@ def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync | N
     (partition,), at = _take(_INT32, key, at)
     _at_end(key, at)
     if value is None:
-        return OffsetSync(topic, partition, None, None)
+        return Mm2OffsetSync(topic, partition, None, None)
     (upstream, downstream), at = _take(_OFFSETS, value, 0)
     _at_end(value, at)
-    return OffsetSync(topic, partition, upstream, downstream)
+    return Mm2OffsetSync(topic, partition, upstream, downstream)
 
 
 def _take(struct: Struct, data: bytes, at: int) -> tuple[tuple[int, ...], int]:
@@ -140,7 +140,7 @@ class Sync(NamedTuple):
     written_ms: int
 
 
-class Mark(NamedTuple):
+class CheckpointMark(NamedTuple):
     """A group was at `upstream` on the source, and MirrorMaker 2 translated that to `downstream`."""
 
     upstream: int
@@ -209,7 +209,7 @@ def _is_ahead(sync: Sync, other: Sync) -> bool:
     return sync.upstream > other.upstream and sync.downstream > other.downstream
 
 
-def translated(mark: Mark, known: History, *, written_once: bool = False) -> Mm2Found:
+def translated(mark: CheckpointMark, known: History, *, written_once: bool = False) -> Mm2Found:
     """Where a group with this checkpoint goes on. No record is missed, as far as the syncs that are left tell."""
     at = bisect_right(known.syncs, mark.upstream, key=lambda sync: sync.upstream)
     following = known.syncs[at] if at < len(known.syncs) else None
@@ -225,7 +225,7 @@ def translated(mark: Mark, known: History, *, written_once: bool = False) -> Mm2
     return own._replace(why=f"{own.why}; {doubt}" if doubt else own.why)
 
 
-def _doubt(mark: Mark, known: History) -> str:
+def _doubt(mark: CheckpointMark, known: History) -> str:
     """Why a checkpoint may be of another topic, or another copy, than the syncs; '' when it is of the same."""
     if known.went_back_ms is not None and mark.written_ms < known.went_back_ms:
         return (
@@ -240,7 +240,7 @@ def _doubt(mark: Mark, known: History) -> str:
     return ""
 
 
-def _may_be_of_this_copy(mark: Mark, known: History, sync: Sync) -> bool:
+def _may_be_of_this_copy(mark: CheckpointMark, known: History, sync: Sync) -> bool:
     """MirrorMaker 2's own translation, an offset of the copy as it was then, may be one of the present copy."""
     if known.went_back_ms is not None and mark.written_ms < known.went_back_ms:
         return False
@@ -248,7 +248,7 @@ def _may_be_of_this_copy(mark: Mark, known: History, sync: Sync) -> bool:
     return not _doubt(mark, known) or mark.downstream - sync.downstream <= mark.upstream - sync.upstream
 
 
-def _own(mark: Mark, following: Sync | None) -> Mm2Found:
+def _own(mark: CheckpointMark, following: Sync | None) -> Mm2Found:
     if following is not None and mark.downstream > following.downstream:
         why = (
             f"MirrorMaker 2's own translation, {mark.downstream}, lies behind a later record, {following.upstream}, "
@@ -260,7 +260,7 @@ def _own(mark: Mark, following: Sync | None) -> Mm2Found:
     )
 
 
-def _by_sync(mark: Mark, known: History, at: int, *, written_once: bool) -> Mm2Found:
+def _by_sync(mark: CheckpointMark, known: History, at: int, *, written_once: bool) -> Mm2Found:
     sync = known.syncs[at]
     beyond = mark.upstream - sync.upstream
     if beyond <= 1:

@@ -13,7 +13,7 @@ from gateway.kafka.admin import AdminError
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.controller import on_controller
-from gateway.kafka.rules.quota import Part, QuotaKey, entity_of
+from gateway.kafka.rules.quota import QuotaEntityPart, QuotaKey, entity_of
 from protocol.errors import error_name
 from protocol.messages import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
@@ -55,7 +55,7 @@ async def set_quotas(
     """
     if len(wanted) > IN_A_REQUEST:
         raise ValueError(f"{len(wanted)} quotas in one request")
-    by_entity: dict[tuple[Part, ...], list[QuotaKey]] = {}
+    by_entity: dict[tuple[QuotaEntityPart, ...], list[QuotaKey]] = {}
     for key in wanted:
         by_entity.setdefault(key.entity, []).append(key)
     kind = AlterClientQuotasRequest.EntryData

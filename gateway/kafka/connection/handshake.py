@@ -15,7 +15,7 @@ from gateway.kafka.connection.config import OAUTHBEARER, TOKEN_MECHANISM, Cluste
 from gateway.kafka.connection.errors import AuthenticationFailed, ConnectionClosed
 from gateway.kafka.connection.pipeline import OnResponse
 from gateway.kafka.connection.pipelined import PipelinedConnection
-from gateway.kafka.connection.sasl import Bearer, Mechanism, Scram, bearer_token, mechanism
+from gateway.kafka.connection.sasl import Mechanism, OAuthBearer, Scram, bearer_token, mechanism
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode, MalformedFrame, error_name
@@ -131,7 +131,7 @@ class Authenticator:
         if config.token is not None:
             return Scram(TOKEN_MECHANISM, *await config.token(), is_token=True)
         if config.sasl_mechanism == OAUTHBEARER:
-            return Bearer(await bearer_token(config))
+            return OAuthBearer(await bearer_token(config))
         return mechanism(config.sasl_mechanism, *config.login())
 
     async def _ask(self, message: Any, key: int, version: int) -> Any:

@@ -23,7 +23,7 @@ _CORRELATION = Struct(">i").unpack_from
 _MAX_CORRELATION = 0x7FFFFFFF
 
 
-class InFlight(NamedTuple):
+class PipelinedRequest(NamedTuple):
     """A request that waits for its response. `deadline` is on the connection's clock, in seconds."""
 
     correlation_id: int
@@ -50,7 +50,7 @@ class Pipeline:
         self._client_id = len(raw).to_bytes(2, "big") + raw
         self._correlation_id = 0
         self._shapes: dict[int, _Shape] = {}
-        self.in_flight: deque[InFlight] = deque()
+        self.in_flight: deque[PipelinedRequest] = deque()
 
     def head(self, key: int, version: int, body_bytes: int, on_response: OnResponse | None, deadline: float) -> bytes:
         """Size and header of the next request, which is then in flight unless `on_response` is None."""
@@ -58,7 +58,9 @@ class Pipeline:
         correlation_id = self._correlation_id
         self._correlation_id = 0 if correlation_id == _MAX_CORRELATION else correlation_id + 1
         if on_response is not None:
-            self.in_flight.append(_new(InFlight, (correlation_id, shape.tagged_response, deadline, on_response)))
+            self.in_flight.append(
+                _new(PipelinedRequest, (correlation_id, shape.tagged_response, deadline, on_response))
+            )
         return _HEAD(shape.head_bytes + body_bytes, key, version, correlation_id) + shape.tail
 
     def take(self, frame: memoryview) -> tuple[OnResponse, memoryview]:

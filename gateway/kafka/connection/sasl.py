@@ -119,7 +119,7 @@ class Plain:
         return None
 
 
-class Bearer:
+class OAuthBearer:
     """OAUTHBEARER (RFC 7628): a token that others have issued. A broker that refuses it says why, and is answered."""
 
     takes_long = False

@@ -1,7 +1,7 @@
 """A compacted topic of one partition that lockgate keeps for itself: created, read on, appended to.
 
 The last value of a key is in force; several processes may write. Who must write alone, and several records at once,
-writes with a `TransactionalProducer`, and follows with a `LogFollower`.
+writes with a `LogProducer`, and follows with a `LogFollower`.
 
 A connection whose answer is late stays open: the broker carries out the requests of one connection in their order, so
 what was written later is not overtaken by what was written before. One that answers nothing at all is closed by its
@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 from gateway.kafka.acts import own_act
 from gateway.kafka.admin import (
     AdminError,
-    ConfigChange,
+    TopicConfigChange,
     alter_topic_configs,
     create_topic,
     describe_topic_configs,
@@ -27,7 +27,7 @@ from gateway.kafka.admin import (
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable, LogTruncated
-from gateway.kafka.logs.range_reader import Chunk, RangeReader
+from gateway.kafka.logs.range_reader import BatchChunk, RangeReader
 from gateway.kafka.offsets import EARLIEST, LATEST, OffsetAt, list_offsets
 from gateway.kafka.rules.topic_configs import INTERNAL, durable, not_durable
 from gateway.transport.backoff import Backoff
@@ -125,7 +125,7 @@ class CompactedLog:
         if lacking:
             with own_act():
                 refused = await alter_topic_configs(
-                    self._cluster, {self.topic: ConfigChange(lacking)}, timeout_s=timeout_s
+                    self._cluster, {self.topic: TopicConfigChange(lacking)}, timeout_s=timeout_s
                 )
             for error in refused.values():
                 wanted = ",".join(f"{name}={value}" for name, value in lacking.items())
@@ -204,7 +204,7 @@ class CompactedLog:
             self._epoch = chunk.headers[-1].partition_leader_epoch
         self.position, self._led_in = max(self.position, end), latest.leader_epoch
 
-    async def _next(self, reader: RangeReader) -> Chunk | None:
+    async def _next(self, reader: RangeReader) -> BatchChunk | None:
         try:
             return await reader.next()
         except LogTruncated as exc:

@@ -38,7 +38,7 @@ _MAX_WAIT_MS: Final = 500
 _FINAL: Final = (FetchAction.CHECK_BOUNDS, FetchAction.UNREADABLE, FetchAction.SLOW)
 
 
-class Chunk(NamedTuple):
+class BatchChunk(NamedTuple):
     """Whole batches that follow one another: batch i is `records[bounds[i]:bounds[i + 1]]`.
 
     `aborted[i]`: the batch holds data of an aborted transaction. `transactions`: the aborted ones, (producer id, first
@@ -99,7 +99,7 @@ class RangeReader:
         self._connection: Connection | None = None
         self.position = start
 
-    async def next(self) -> Chunk | None:
+    async def next(self) -> BatchChunk | None:
         """The next batches; None at the end of the range.
 
         Raises:
@@ -118,7 +118,7 @@ class RangeReader:
                 if found == _EMPTY and self._read_committed and await self._is_gap(deadline):
                     self.position = self._end
                     continue
-                if isinstance(found, Chunk):
+                if isinstance(found, BatchChunk):
                     self._backoff.reset()
                     if self.position < self._end:
                         self._send_ahead()
@@ -200,7 +200,7 @@ class RangeReader:
             connection.send(ApiKey.FETCH, version, (body,), answered)
             self._ahead = ahead
 
-    def _scan(self, part: FetchedPartition) -> Chunk | str:
+    def _scan(self, part: FetchedPartition) -> BatchChunk | str:
         """The batches of an answer that are in the range; or why there are none although there should be."""
         if part.error_code:
             action = FETCH_ACTIONS.get(part.error_code, FetchAction.BACK_OFF)
@@ -224,17 +224,17 @@ class RangeReader:
                 return _NOTHING if len(part.records) or readable < self._end else _EMPTY
         return chunk
 
-    def _whole(self, part: FetchedPartition) -> Chunk:
+    def _whole(self, part: FetchedPartition) -> BatchChunk:
         size, last, ended = extent(part.records, self._end)
         if last is not None:
             self.position = max(self.position, last.next_offset)
         if ended:
             self.position = self._end
         if last is None:
-            return Chunk([], [], [0], part.records[:0], part.aborted)
-        return Chunk([last], [False], [0, size], part.records[:size], part.aborted)
+            return BatchChunk([], [], [0], part.records[:0], part.aborted)
+        return BatchChunk([last], [False], [0, size], part.records[:size], part.aborted)
 
-    def _batches(self, part: FetchedPartition) -> Chunk:
+    def _batches(self, part: FetchedPartition) -> BatchChunk:
         headers: list[BatchHeader] = []
         aborted: list[bool] = []
         start = at = 0
@@ -257,7 +257,7 @@ class RangeReader:
             aborted.append(is_aborted)
             bounds.append(at)
             self.position = header.next_offset
-        return Chunk(headers, aborted, [bound - start for bound in bounds], part.records[start:at], part.aborted)
+        return BatchChunk(headers, aborted, [bound - start for bound in bounds], part.records[start:at], part.aborted)
 
 
 _NOTHING: Final = "no records yet"

@@ -24,7 +24,7 @@ DEFAULT: Final = "<default>"
 """How the entity without a name is shown, as Kafka's own tools do: whoever has no quota of its own."""
 
 
-class Part(NamedTuple):
+class QuotaEntityPart(NamedTuple):
     """Of an entity. `name`: None is the default entity."""
 
     kind: EntityType
@@ -37,10 +37,10 @@ class Part(NamedTuple):
 class QuotaKey(NamedTuple):
     """`entity`: parts in the order of `EntityType`. `key`: as Kafka calls the limit, `producer_byte_rate`."""
 
-    entity: tuple[Part, ...]
+    entity: tuple[QuotaEntityPart, ...]
     key: str
 
-    def part(self, kind: EntityType) -> Part | None:
+    def part(self, kind: EntityType) -> QuotaEntityPart | None:
         """Of this type."""
         return next((part for part in self.entity if part.kind is kind), None)
 
@@ -55,14 +55,16 @@ class QuotaKey(NamedTuple):
         return tuple((part.kind, part.name is not None, part.name or "") for part in self.entity), self.key
 
 
-def entity_of(parts: Iterable[tuple[str, str | None]]) -> tuple[Part, ...] | None:
+def entity_of(parts: Iterable[tuple[str, str | None]]) -> tuple[QuotaEntityPart, ...] | None:
     """An entity of what a broker tells; None for one of a kind that this version does not know."""
     found = list(parts)
     if any(kind not in frozenset(map(str, EntityType)) for kind, _ in found):
         return None
     order = list(EntityType)
     return tuple(
-        sorted((Part(EntityType(kind), name) for kind, name in found), key=lambda part: order.index(part.kind))
+        sorted(
+            (QuotaEntityPart(EntityType(kind), name) for kind, name in found), key=lambda part: order.index(part.kind)
+        )
     )
 
 

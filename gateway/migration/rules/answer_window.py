@@ -23,7 +23,7 @@ from gateway.migration.rules.client_errors import (
 BUCKET_S: Final = 5.0
 
 
-class _Seen:
+class _AnswerCounts:
     """Of one name in one bucket."""
 
     __slots__ = ("answers", "errors", "failed", "failures", "samples")
@@ -44,7 +44,7 @@ class _Seen:
             count, before = self.errors.get(code, (0, ""))
             self.errors[code] = count + answers, client_shown(client) or before
 
-    def merge(self, other: _Seen) -> None:
+    def merge(self, other: _AnswerCounts) -> None:
         """With what another bucket has, a later one."""
         self.answers += other.answers
         self.failed += other.failed
@@ -64,7 +64,7 @@ class AnswerWindow:
     """Times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self._buckets: deque[tuple[float, dict[Name, _Seen]]] = deque()
+        self._buckets: deque[tuple[float, dict[Name, _AnswerCounts]]] = deque()
 
     def add(self, names: Iterable[tuple[Name, int]], answers: int, client: str | None, now: float) -> None:
         """One answer was looked at, which stands for so many. `names`: what it is about, each with its error or 0."""
@@ -74,7 +74,7 @@ class AnswerWindow:
         seen = self._buckets[-1][1]
         for name, code in names:
             if name not in seen:
-                seen[name] = _Seen()
+                seen[name] = _AnswerCounts()
             seen[name].add(code, answers, client)
 
     def sums(self, names: Collection[Name], now: float, seconds: float) -> Mapping[Name, AnswerCount]:
@@ -84,7 +84,7 @@ class AnswerWindow:
         """
         self._drop(now)
         begins = now - min(seconds, WINDOW_S)
-        found: dict[Name, _Seen] = {}
+        found: dict[Name, _AnswerCounts] = {}
         for at, bucket in self._buckets:
             if at < begins:
                 continue
@@ -92,7 +92,7 @@ class AnswerWindow:
                 if name not in names:
                     continue
                 if name not in found:
-                    found[name] = _Seen()
+                    found[name] = _AnswerCounts()
                 found[name].merge(seen)
         return {name: seen.count() for name, seen in found.items()}
 

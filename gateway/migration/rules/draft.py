@@ -8,7 +8,7 @@ from typing import Any, Final
 import yaml
 
 from gateway.migration.rules.file import APPLICATIONS, NAMES, Application, MigrationFile, Until, plain
-from gateway.migration.rules.sets import Discovered, Found, SetKind
+from gateway.migration.rules.sets import Discovered, MoveSet, SetKind
 
 _WORDS = {
     SetKind.STREAMS: "a Kafka Streams application: it must move as one",
@@ -51,7 +51,7 @@ def left_out(found: Discovered, file: MigrationFile | None) -> list[str]:
     return [f"{name}: a name with a '*' would be a pattern, or the file is full" for name in names[:50]]
 
 
-def _application(one: Found, kept: Collection[str]) -> Application:
+def _application(one: MoveSet, kept: Collection[str]) -> Application:
     return Application(
         name=one.name,
         topics=list(one.topics)[:NAMES],
@@ -98,7 +98,7 @@ def _yaml(value: Any) -> list[str]:
     return text.rstrip("\n").split("\n")
 
 
-def _comments(one: Found | None) -> Iterator[str]:
+def _comments(one: MoveSet | None) -> Iterator[str]:
     if one is None:
         yield "# Topics that nothing ties to anything, and that no group reads"
         return

@@ -15,18 +15,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from gateway.migration.rules.sets import Discovered, Found, SetKind
-from gateway.migration.rules.ties import Kind, Node, Tie
+from gateway.migration.rules.sets import Discovered, MoveSet, SetKind
+from gateway.migration.rules.ties import Node, Tie, TieKind
 
 CARDS: Final = 300
 ROWS: Final = 40
 """Cards of a picture, and nodes in a column; the rest is in the file."""
 
-_COLUMNS: Final = (Kind.TRANSACTIONAL_ID, Kind.TOPIC, Kind.GROUP)
-_TITLES: Final[Mapping[Kind, str]] = {
-    Kind.TRANSACTIONAL_ID: "transactional ids",
-    Kind.TOPIC: "topics",
-    Kind.GROUP: "groups",
+_COLUMNS: Final = (TieKind.TRANSACTIONAL_ID, TieKind.TOPIC, TieKind.GROUP)
+_TITLES: Final[Mapping[TieKind, str]] = {
+    TieKind.TRANSACTIONAL_ID: "transactional ids",
+    TieKind.TOPIC: "topics",
+    TieKind.GROUP: "groups",
 }
 _WIDTH: Final = 980
 _NODE_W: Final = 232
@@ -96,12 +96,12 @@ def _legend() -> str:
     )
 
 
-def _reads_elsewhere(one: Found, across: Iterable[Tie]) -> list[str]:
+def _reads_elsewhere(one: MoveSet, across: Iterable[Tie]) -> list[str]:
     """Topics of other sets that its groups read."""
-    return sorted({tie.other.name for tie in across if tie.one.name in one.groups and tie.other.kind is Kind.TOPIC})
+    return sorted({tie.other.name for tie in across if tie.one.name in one.groups and tie.other.kind is TieKind.TOPIC})
 
 
-def _card(one: Found, top: int, elsewhere: Sequence[str]) -> tuple[str, int]:
+def _card(one: MoveSet, top: int, elsewhere: Sequence[str]) -> tuple[str, int]:
     columns = _columns(one)
     rows = max((len(names) for names in columns.values()), default=0)
     height = _HEAD + max(rows, 1) * _STEP + 10
@@ -133,11 +133,11 @@ def _card(one: Found, top: int, elsewhere: Sequence[str]) -> tuple[str, int]:
     return drawn, height
 
 
-def _all(one: Found) -> Mapping[Kind, Sequence[str]]:
-    return {Kind.TRANSACTIONAL_ID: one.transactional_ids, Kind.TOPIC: one.topics, Kind.GROUP: one.groups}
+def _all(one: MoveSet) -> Mapping[TieKind, Sequence[str]]:
+    return {TieKind.TRANSACTIONAL_ID: one.transactional_ids, TieKind.TOPIC: one.topics, TieKind.GROUP: one.groups}
 
 
-def _columns(one: Found) -> Mapping[Kind, list[Node]]:
+def _columns(one: MoveSet) -> Mapping[TieKind, list[Node]]:
     """The nodes of each column, in the order in which they are drawn."""
     columns = {kind: [Node(kind, name) for name in names] for kind, names in _all(one).items()}
     for kind in (*_COLUMNS, *_COLUMNS[-2::-1]):
@@ -145,7 +145,7 @@ def _columns(one: Found) -> Mapping[Kind, list[Node]]:
     return {kind: nodes[:ROWS] for kind, nodes in columns.items()}
 
 
-def _by_neighbours(columns: Mapping[Kind, list[Node]], kind: Kind, ties: Iterable[Tie]) -> list[Node]:
+def _by_neighbours(columns: Mapping[TieKind, list[Node]], kind: TieKind, ties: Iterable[Tie]) -> list[Node]:
     rows = {node: row for other, nodes in columns.items() if other is not kind for row, node in enumerate(nodes)}
     near: dict[Node, list[int]] = {}
     for tie in ties:

@@ -30,7 +30,7 @@ from gateway.state.records import MirrorState
 _MIRRORS = (MirrorState.ACTIVE, MirrorState.PENDING_STOPPED)
 
 
-class StepKind(StrEnum):
+class MigrationStepKind(StrEnum):
     """What is done, in the order of stages."""
 
     CREATE_MIRROR = "CREATE_MIRROR"
@@ -40,7 +40,7 @@ class StepKind(StrEnum):
     PROMOTE_TOGETHER = "PROMOTE_TOGETHER"
 
 
-CUTOVERS: Final = (StepKind.PROMOTE_TOPICS, StepKind.PROMOTE_TOGETHER)
+CUTOVERS: Final = (MigrationStepKind.PROMOTE_TOPICS, MigrationStepKind.PROMOTE_TOGETHER)
 """Steps by which topics change sides."""
 
 
@@ -57,7 +57,7 @@ class Stage(StrEnum):
 class PlannedStep:
     """One step. `waits_for`: why it is not taken now; '' when it may be. Names are the source's."""
 
-    kind: StepKind
+    kind: MigrationStepKind
     topics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     waits_for: str = ""
@@ -221,7 +221,7 @@ class _Resolver:
         waits = f"link '{self.link}' is paused: lockgate link resume {self.link}" if self.world.link_paused else ""
         for name in topics:
             if name not in self.world.mirrors:
-                yield PlannedStep(kind=StepKind.CREATE_MIRROR, topics=(name,), waits_for=waits)
+                yield PlannedStep(kind=MigrationStepKind.CREATE_MIRROR, topics=(name,), waits_for=waits)
 
     def _in_the_way(self, topics: Iterable[str]) -> Iterator[str]:
         """What somebody must decide on."""
@@ -246,12 +246,14 @@ class _Resolver:
     def _declares(self, groups: Iterable[str]) -> Iterator[PlannedStep]:
         for name in groups:
             if name not in self.world.groups:
-                yield PlannedStep(kind=StepKind.DECLARE_GROUP, groups=(name,))
+                yield PlannedStep(kind=MigrationStepKind.DECLARE_GROUP, groups=(name,))
 
     def _group_promotes(self, groups: Iterable[str]) -> Iterator[PlannedStep]:
         for name in groups:
             if not self._is_promoted(name):
-                yield PlannedStep(kind=StepKind.PROMOTE_GROUP, groups=(name,), waits_for=self._group_waits(name))
+                yield PlannedStep(
+                    kind=MigrationStepKind.PROMOTE_GROUP, groups=(name,), waits_for=self._group_waits(name)
+                )
 
     def _is_promoted(self, name: str) -> bool:
         group = self.world.groups.get(name)
@@ -281,12 +283,14 @@ class _Resolver:
         if not self.application.together:
             if left:
                 waits = trouble or self._first(self._mirrors_wait, left) or self._gate(still, begun=False)
-                yield PlannedStep(kind=StepKind.PROMOTE_TOPICS, topics=tuple(left), waits_for=waits)
+                yield PlannedStep(kind=MigrationStepKind.PROMOTE_TOPICS, topics=tuple(left), waits_for=waits)
         elif left or still:
             begun = len(left) < len([*topics]) or len(still) < len(groups)
             waits = trouble or self._first(self._mirrors_wait, left) or self._together_waits(still)
             waits = waits or self._gate((), begun=begun)
-            yield PlannedStep(kind=StepKind.PROMOTE_TOGETHER, topics=tuple(left), groups=tuple(still), waits_for=waits)
+            yield PlannedStep(
+                kind=MigrationStepKind.PROMOTE_TOGETHER, topics=tuple(left), groups=tuple(still), waits_for=waits
+            )
 
     def _is_stopped(self, name: str) -> bool:
         mirror = self.world.mirrors.get(name)
@@ -381,4 +385,4 @@ def _stage(
     return Stage.MIRRORED if open_ends else Stage.PROMOTED
 
 
-__all__ = ["ApplicationPlan", "GroupStanding", "MigrationPlan", "PlannedStep", "Stage", "StepKind", "resolve"]
+__all__ = ["ApplicationPlan", "GroupStanding", "MigrationPlan", "MigrationStepKind", "PlannedStep", "Stage", "resolve"]

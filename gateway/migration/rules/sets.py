@@ -22,7 +22,7 @@ from typing import Final
 from gateway.kafka.rules.names import is_internal
 from gateway.migration.rules.left_open import left_open
 from gateway.migration.rules.snapshot import GroupSeen, NotKnown, SourceSnapshot
-from gateway.migration.rules.ties import CONNECT, Kind, Node, Tie, Why, nodes_of, streams_applications, ties
+from gateway.migration.rules.ties import CONNECT, Node, Tie, TieKind, Why, nodes_of, streams_applications, ties
 
 WIDE: Final = 16
 """A group that reads more topics does not make one set of them."""
@@ -40,7 +40,7 @@ class SetKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class MoveSet:
     """One set. `after`: names of the sets that go before it. `ties`: within it. `binds`: it must move as one."""
 
     name: str
@@ -64,7 +64,7 @@ class Discovered:
 
     cluster_id: str = ""
     at_ms: int = 0
-    sets: tuple[Found, ...] = ()
+    sets: tuple[MoveSet, ...] = ()
     across: tuple[Tie, ...] = ()
     not_known: tuple[NotKnown, ...] = ()
     groups: tuple[GroupSeen, ...] = ()
@@ -110,19 +110,21 @@ def discover(snapshot: SourceSnapshot) -> Discovered:
         sets=tuple(sets),
         across=tuple(tie for tie in found if tie not in inside),
         not_known=(*snapshot.not_known, *open_ends, *left_open(snapshot, found)),
-        groups=tuple(one for one in snapshot.groups if Node(Kind.GROUP, one.name) in nodes),
+        groups=tuple(one for one in snapshot.groups if Node(TieKind.GROUP, one.name) in nodes),
     )
 
 
 def _nodes(snapshot: SourceSnapshot) -> frozenset[Node]:
     """What moves: nothing that is a cluster's own, or that no gateway lets through (share groups)."""
-    topics = [Node(Kind.TOPIC, one.name) for one in snapshot.topics if not one.internal and not is_internal(one.name)]
+    topics = [
+        Node(TieKind.TOPIC, one.name) for one in snapshot.topics if not one.internal and not is_internal(one.name)
+    ]
     groups = [
-        Node(Kind.GROUP, one.name)
+        Node(TieKind.GROUP, one.name)
         for one in snapshot.groups
         if (one.protocol_type in _MOVED or one.type == "streams") and one.type != "share" and not is_internal(one.name)
     ]
-    ids = [Node(Kind.TRANSACTIONAL_ID, one.name) for one in snapshot.transactional_ids if not is_internal(one.name)]
+    ids = [Node(TieKind.TRANSACTIONAL_ID, one.name) for one in snapshot.transactional_ids if not is_internal(one.name)]
     return frozenset((*topics, *groups, *ids))
 
 
@@ -146,7 +148,7 @@ def _attach_topics(
     joins = []
     for topic in sorted(nodes):
         sets = {union.find(one) for one in readers.get(topic, ())}
-        if topic.kind is Kind.TOPIC and union.find(topic) not in bound and len(sets) == 1 and sets <= set(bound):
+        if topic.kind is TieKind.TOPIC and union.find(topic) not in bound and len(sets) == 1 and sets <= set(bound):
             joins.append((topic, sets.pop()))
     for topic, owner in joins:
         union.join(topic, owner)
@@ -157,7 +159,7 @@ def _attach_groups(
 ) -> None:
     """Groups that read topics of one set go to it; those that read what nothing binds make a set of it."""
     bound = {union.find(node) for node in bound}  # topics that have joined may have given it another name
-    for one in sorted(node for node in nodes if node.kind is Kind.GROUP and union.find(node) not in bound):
+    for one in sorted(node for node in nodes if node.kind is TieKind.GROUP and union.find(node) not in bound):
         topics = reads.get(one, frozenset())
         sets = {union.find(topic) for topic in topics}
         ordinary = not sets & bound and len(topics) <= WIDE
@@ -193,7 +195,7 @@ def _named(
     nodes: Collection[Node],
     found: Sequence[Tie],
     order: Sequence[tuple[Node, frozenset[Node]]],
-) -> list[Found]:
+) -> list[MoveSet]:
     members: dict[Node, list[Node]] = {}
     for node in sorted(nodes):
         members.setdefault(union.find(node), []).append(node)
@@ -209,12 +211,12 @@ def _named(
         kind = _kind(inside)
         names[root] = _free(_name(_telling(members[root], inside), streams), names.values())
         sets.append(
-            Found(
+            MoveSet(
                 name=names[root],
                 kind=kind,
-                topics=_of(Kind.TOPIC, members[root]),
-                groups=_of(Kind.GROUP, members[root]),
-                transactional_ids=_of(Kind.TRANSACTIONAL_ID, members[root]),
+                topics=_of(TieKind.TOPIC, members[root]),
+                groups=_of(TieKind.GROUP, members[root]),
+                transactional_ids=_of(TieKind.TRANSACTIONAL_ID, members[root]),
                 after=tuple(sorted(names[one] for one in before)),
                 ties=tuple(inside),
             )
@@ -231,7 +233,7 @@ def _kind(inside: Iterable[Tie]) -> SetKind:
     return SetKind.CONNECT if Why.CONNECT_INTERNAL in whys else SetKind.PLAIN
 
 
-def _of(kind: Kind, members: Iterable[Node]) -> tuple[str, ...]:
+def _of(kind: TieKind, members: Iterable[Node]) -> tuple[str, ...]:
     return tuple(node.name for node in members if node.kind is kind)
 
 
@@ -243,9 +245,9 @@ def _telling(members: Sequence[Node], inside: Iterable[Tie]) -> Sequence[Node]:
 
 def _name(members: Sequence[Node], streams: Collection[str]) -> str:
     """What people would call it: its Streams application, its only group, what its names have in common."""
-    groups, ids = _of(Kind.GROUP, members), _of(Kind.TRANSACTIONAL_ID, members)
+    groups, ids = _of(TieKind.GROUP, members), _of(TieKind.TRANSACTIONAL_ID, members)
     own = [name for name in groups if name in streams]
-    for names in (own, groups if ids or len(groups) == 1 else (), ids, _of(Kind.TOPIC, members), groups):
+    for names in (own, groups if ids or len(groups) == 1 else (), ids, _of(TieKind.TOPIC, members), groups):
         if names:
             common = _beginning(names).rstrip("-_.0123456789") if len(names) > 1 else names[0]
             return common if len(common) > 2 else names[0]

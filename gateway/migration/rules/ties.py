@@ -29,7 +29,7 @@ CONNECT = "connect"
 STREAM = "stream"
 
 
-class Kind(StrEnum):
+class TieKind(StrEnum):
     """Of a node."""
 
     TOPIC = "topic"
@@ -41,7 +41,7 @@ class Kind(StrEnum):
 class Node:
     """Something that moves."""
 
-    kind: Kind
+    kind: TieKind
     name: str
 
 
@@ -72,17 +72,17 @@ class Tie:
 
 def topic(name: str) -> Node:
     """The node of a topic."""
-    return Node(Kind.TOPIC, name)
+    return Node(TieKind.TOPIC, name)
 
 
 def group(name: str) -> Node:
     """The node of a group."""
-    return Node(Kind.GROUP, name)
+    return Node(TieKind.GROUP, name)
 
 
 def transactional_id(name: str) -> Node:
     """The node of a transactional id."""
-    return Node(Kind.TRANSACTIONAL_ID, name)
+    return Node(TieKind.TRANSACTIONAL_ID, name)
 
 
 def streams_applications(snapshot: SourceSnapshot) -> frozenset[str]:

@@ -18,7 +18,7 @@ from gateway.state.records import GroupState, MirrorState, Undo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoesHome:
+class UndoCandidate:
     """What of some applications goes home, by names of the target. `groups`: that change sides with the topics;
     `demoted`: before them."""
 
@@ -45,7 +45,7 @@ class UndoStanding:
     late: int | None = 0
 
 
-def goes_home(plans: Iterable[ApplicationPlan], world: World, *, with_groups: bool) -> GoesHome:
+def goes_home(plans: Iterable[ApplicationPlan], world: World, *, with_groups: bool) -> UndoCandidate:
     """All that of these applications is on the target, in their order.
 
     Args:
@@ -60,7 +60,7 @@ def goes_home(plans: Iterable[ApplicationPlan], world: World, *, with_groups: bo
             groups += promoted
         elif with_groups:
             demoted += promoted
-    return GoesHome(topics=tuple(topics), groups=tuple(groups), demoted=tuple(demoted))
+    return UndoCandidate(topics=tuple(topics), groups=tuple(groups), demoted=tuple(demoted))
 
 
 def standing(plan: ApplicationPlan, world: World) -> UndoStanding | None:

@@ -301,7 +301,7 @@ class Engine(PartlyOwned):
         return found if is_same else None
 
     async def offset_maps(self, mirror: MirrorRecord) -> Sequence[OffsetMap]:
-        """See `OffsetMaps`. Those of a running mirror go on with it.
+        """See `OffsetMapSource`. Those of a running mirror go on with it.
 
         Those of the mirror periods before are to be had too, by the records that `domain.link_mirrors.before` makes.
         """
@@ -323,7 +323,7 @@ class Engine(PartlyOwned):
         return await read_offset_maps(maps, copies, mirror, period_of(mirror, link.record.link_id), kept)
 
     async def has_offset_map(self, mirror: MirrorRecord) -> bool:
-        """See `OffsetMaps`. One look at the link's map topic, however many partitions there are."""
+        """See `OffsetMapSource`. One look at the link's map topic, however many partitions there are."""
         link, maps = self._links.get(mirror.link), self._maps.get(mirror.link)
         if link is None:
             raise ValueError(f"link '{mirror.link}' does not run")

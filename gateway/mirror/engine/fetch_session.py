@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from protocol.fetch import OPEN_SESSION, FetchPartition, Session, Topic
+from protocol.fetch import OPEN_SESSION, FetchPartition, FetchSessionId, Topic
 
 Key = tuple[Topic, int]
 """Topic (its name, or its id from Fetch v13 on) and partition."""
@@ -18,7 +18,7 @@ Key = tuple[Topic, int]
 class SessionRequest(NamedTuple):
     """What the next request must say."""
 
-    session: Session
+    session: FetchSessionId
     topics: dict[Topic, list[FetchPartition]]
     forgotten: dict[Topic, list[int]]
 
@@ -35,7 +35,7 @@ class FetchSession:
 
     def __init__(self) -> None:
         self.wanted: dict[Key, FetchPartition] = {}
-        self._next = Session(epoch=OPEN_SESSION)
+        self._next = FetchSessionId(epoch=OPEN_SESSION)
         self._known: set[Key] = set()  # to the broker
         self._changed: dict[Key, None] = {}
         self._left: dict[Key, None] = {}
@@ -74,10 +74,10 @@ class FetchSession:
         if session_id == 0:
             self.reset()
         else:
-            self._next = Session(session_id, self._next.epoch).following
+            self._next = FetchSessionId(session_id, self._next.epoch).following
 
     def reset(self) -> None:
         """Open a new session with the next request."""
-        self._next = Session(epoch=OPEN_SESSION)
+        self._next = FetchSessionId(epoch=OPEN_SESSION)
         self._known.clear()
         self._left.clear()

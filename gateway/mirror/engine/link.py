@@ -16,7 +16,7 @@ from gateway.kafka.cluster import Cluster, ClusterUnavailable, ClusterView
 from gateway.kafka.view import changed_topics
 from gateway.mirror.engine.destination import Destination
 from gateway.mirror.engine.fetcher import Fetcher
-from gateway.mirror.engine.read_replicas import Place, ReadReplicas
+from gateway.mirror.engine.read_replicas import FetchNode, ReadReplicas
 from gateway.mirror.engine.topic import TopicDependencies, TopicMirror
 from gateway.mirror.interface import MirrorEvents
 from gateway.mirror.offset_map.topic import LinkMaps
@@ -95,8 +95,8 @@ class LinkMirror:
             wall_ms=wall_ms,
         )
         self._throttle = Throttle(link_config.parse(record.configs).throttle_bytes_per_second, clock())
-        self._fetchers: dict[Place, tuple[Fetcher, asyncio.Task[None] | None]] = {}
-        self._fetched_from: dict[PartitionRunner, Place] = {}
+        self._fetchers: dict[FetchNode, tuple[Fetcher, asyncio.Task[None] | None]] = {}
+        self._fetched_from: dict[PartitionRunner, FetchNode] = {}
         rack = "" if reverse else link_config.parse(record.configs).client_rack
         self._replicas = ReadReplicas(rack, source, self._dependencies.source_logs, clock, self._assign_source)
         self._leaderless: dict[PartitionRunner, None] = {}
@@ -289,7 +289,7 @@ class LinkMirror:
         self._fetched_from[runner] = place
         self._fetcher(place).add(runner)
 
-    def _fetcher(self, place: Place) -> Fetcher:
+    def _fetcher(self, place: FetchNode) -> Fetcher:
         found = self._fetchers.get(place)
         if found is not None:
             return found[0]
@@ -309,7 +309,7 @@ class LinkMirror:
         self._fetchers[place] = fetcher, self._tasks.spawn(kept_running(fetcher.run, name), name)
         return fetcher
 
-    def _leave(self, runner: PartitionRunner, place: Place) -> None:
+    def _leave(self, runner: PartitionRunner, place: FetchNode) -> None:
         del self._fetched_from[runner]
         fetcher, task = self._fetchers[place]
         fetcher.discard(runner)

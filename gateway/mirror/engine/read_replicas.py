@@ -33,7 +33,7 @@ class Reads(Enum):
     MOVED = "moved"
 
 
-class Place(NamedTuple):
+class FetchNode(NamedTuple):
     """Where a partition is fetched: from which broker, and whether the rack is told."""
 
     node: int
@@ -67,16 +67,16 @@ class ReadReplicas:
         self._queue: list[tuple[float, int, PartitionRunner, ReadReplica]] = []  # by time, then by order
         self._order = count()
 
-    def place(self, runner: PartitionRunner, leader: int) -> Place:
+    def place(self, runner: PartitionRunner, leader: int) -> FetchNode:
         """Where to fetch a partition that this node leads."""
         if self.rack == _NO_RACK:
-            return Place(leader, asks=False)
+            return FetchNode(leader, asks=False)
         replica = self._of.setdefault(runner, ReadReplica())
         replica.led_by(leader)
         if replica.node is not None and not self._is_there(runner, replica.node):
             self._leave(runner, replica, "it is gone")
         self._enqueue(runner, replica)
-        return Place(leader if replica.node is None else replica.node, replica.asks)
+        return FetchNode(leader if replica.node is None else replica.node, replica.asks)
 
     def forget(self, runner: PartitionRunner) -> None:
         """The partition has ended here."""

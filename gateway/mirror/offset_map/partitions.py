@@ -14,7 +14,7 @@ from typing import Final
 from gateway.kafka.cluster import Cluster, NetError
 from gateway.mirror.offset_map.topic import LinkMaps, MapFormatError
 from gateway.mirror.partition.log_start import batch_at
-from gateway.mirror.partition.rules.translator import Planned
+from gateway.mirror.partition.rules.translator import PlannedBreakpoints
 from gateway.mirror.partition.runner import PartitionRunner
 from gateway.state.records import MirrorError
 from gateway.transport.backoff import Backoff
@@ -73,7 +73,7 @@ class TopicOffsetMaps:
                 runner.breakpoints_decided(log_end, run)
                 return
 
-    def write_breakpoints(self, runner: PartitionRunner, planned: Planned) -> None:
+    def write_breakpoints(self, runner: PartitionRunner, planned: PlannedBreakpoints) -> None:
         """Append to the map topic."""
 
         def done() -> None:

@@ -47,7 +47,7 @@ class RateMeter:
         return (last - first) / (last_at - first_at) if last_at > first_at else 0.0
 
 
-class _Span:
+class _MeterSpan:
     """Source offsets that appeared within one second, and how many of their records came through a gateway."""
 
     __slots__ = ("closed_at", "end", "forwarded", "gateway", "start")
@@ -71,8 +71,8 @@ class BypassMeter:
     __slots__ = ("_gateway_records", "_open", "_spans")
 
     def __init__(self) -> None:
-        self._spans: deque[_Span] = deque()
-        self._open: _Span | None = None
+        self._spans: deque[_MeterSpan] = deque()
+        self._open: _MeterSpan | None = None
         self._gateway_records = 0
 
     def sample(self, end: int, position: int, gateway_records: int, now: float) -> None:
@@ -87,14 +87,14 @@ class BypassMeter:
         seen, self._gateway_records = gateway_records - self._gateway_records, gateway_records
         span = self._open
         if span is None:
-            self._open = _Span(end)
+            self._open = _MeterSpan(end)
             return
         if end > span.start:
             span.end, span.closed_at = end, now
             if position > span.start:  # else what was read is older than this span
                 span.gateway = seen
             self._spans.append(span)
-            self._open = _Span(end)
+            self._open = _MeterSpan(end)
         while self._spans and now - self._spans[0].closed_at > _WINDOW_S:
             self._spans.popleft()
 
@@ -114,7 +114,7 @@ class BypassMeter:
             if now - span.closed_at >= _GRACE_S
         )
 
-    def _span_before(self, offset: int) -> _Span | None:
+    def _span_before(self, offset: int) -> _MeterSpan | None:
         for span in reversed(self._spans):
             if offset >= span.start:
                 return span

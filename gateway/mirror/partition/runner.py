@@ -37,14 +37,14 @@ from gateway.mirror.partition.rules.commands import (
 from gateway.mirror.partition.rules.opened import Opened
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.state import PartitionPhase
-from gateway.mirror.partition.rules.translator import Planned
+from gateway.mirror.partition.rules.translator import PlannedBreakpoints
 from gateway.state.producer_entries import PackedProducers
 from gateway.state.records import MirrorError, PartitionStart
 
 _log = logging.getLogger(__name__)
 
 
-class Reader(Protocol):
+class PartitionFetcher(Protocol):
     """What fetches a partition."""
 
     def touch(self, runner: PartitionRunner) -> None:
@@ -94,7 +94,7 @@ class OffsetEffects(Protocol):
     def decide_breakpoints(self, runner: PartitionRunner, log_end: int, run: int, lost: bool) -> None:
         """→ `breakpoints_decided`; `map_delayed` with each failure."""
 
-    def write_breakpoints(self, runner: PartitionRunner, planned: Planned) -> None:
+    def write_breakpoints(self, runner: PartitionRunner, planned: PlannedBreakpoints) -> None:
         """→ `breakpoints_written`; `map_delayed` with each failure."""
 
     def look_ahead(self, runner: PartitionRunner, offset: int, bound: int) -> None:
@@ -150,7 +150,7 @@ class PartitionRunner:
         self.mirror = mirror
         self.cursor = mirror.source.cursor
         self.appender: Appender | None = None
-        self.reader: Reader | None = None
+        self.reader: PartitionFetcher | None = None
         self._window = mirror.window
         self._effects = effects
         self._offsets = offsets
@@ -322,7 +322,7 @@ class PartitionRunner:
         self._do(self.mirror.breakpoints_decided, log_end, run)
         self.pump()
 
-    def breakpoints_written(self, planned: Planned) -> None:
+    def breakpoints_written(self, planned: PlannedBreakpoints) -> None:
         """They are durable."""
         self._do(self.mirror.breakpoints_written, planned)
         self.pump()

@@ -48,7 +48,7 @@ from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactional_produce import concerns, find_write
 from protocol.errors import ErrorCode
 from protocol.framing import framed
-from protocol.produce import Part, PartitionResult, ProduceRequestView, scan_request
+from protocol.produce import PartitionResult, ProducePart, ProduceRequestView, scan_request
 
 HOLD_S = 8.0
 ANSWERS_S = 2.0
@@ -118,7 +118,12 @@ class ProduceHandler:
             self._send(session, exchange, view, parts, plan)
 
     def _send(
-        self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], plan: ProducePlan
+        self,
+        session: Session,
+        exchange: Exchange,
+        view: ProduceRequestView,
+        parts: list[ProducePart],
+        plan: ProducePlan,
     ) -> None:
         answered = self._retries.answer(exchange.body, plan)
         if plan.missing:
@@ -136,7 +141,7 @@ class ProduceHandler:
         send(session, exchange, view, plan, answered)
 
     def _find_write(
-        self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part]
+        self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[ProducePart]
     ) -> TransactionalWrite | None:
         return find_write(
             self._writes.transactions,
@@ -250,7 +255,12 @@ class ProduceHandler:
         self._await_source(session, exchange, view, work, as_client=source.clients is not None)
 
     def _find_leader(
-        self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], what: tuple[str, str]
+        self,
+        session: Session,
+        exchange: Exchange,
+        view: ProduceRequestView,
+        parts: list[ProducePart],
+        what: tuple[str, str],
     ) -> None:
         link, topic = what
         cluster = self._writes.sources.get(link)
@@ -283,7 +293,7 @@ class ProduceHandler:
     # -- held or refused -----------------------------------------------------------------------------------
 
     def _hold(
-        self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], topic: str
+        self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[ProducePart], topic: str
     ) -> None:
         self._stats.held[topic] = self._stats.held.get(topic, 0) + 1
         if view.transactional_id is None:
@@ -341,7 +351,7 @@ class ProduceHandler:
         session: Session,
         exchange: Exchange,
         view: ProduceRequestView,
-        parts: list[Part],
+        parts: list[ProducePart],
         code: ErrorCode,
         message: str,
     ) -> None:
@@ -351,7 +361,7 @@ class ProduceHandler:
         ForwardedProduce(self._writes, session, exchange, view, plan).send({}, results)
 
 
-def _denied(part: Part | PartitionResult) -> PartitionResult:
+def _denied(part: ProducePart | PartitionResult) -> PartitionResult:
     return PartitionResult(part.topic, part.partition, int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), -1, -1, -1, None)
 
 

@@ -19,7 +19,7 @@ from gateway.proxy.produce.produce_plan import ProducePlan, record_count
 from gateway.proxy.rules.cutover_order import CutoverOrder, SentBatch
 from gateway.state.producer_ids import in_failback_epoch, is_gateway_issued
 from protocol.batch.stamp import stamp_of
-from protocol.produce import Part, PartitionResult
+from protocol.produce import PartitionResult, ProducePart
 from protocol.wire import Buffer
 
 _ASK_S = 5.0
@@ -56,11 +56,11 @@ class AfterCutover:
     def _routing_changed(self, routing: Routing, changed: Collection[str]) -> None:
         self._order.routing_changed(routing, changed, self._clock())
 
-    def held(self, body: Buffer, parts: Sequence[Part]) -> None:
+    def held(self, body: Buffer, parts: Sequence[ProducePart]) -> None:
         """A write pause holds the request."""
         self._order.held(self._batches(body, parts))
 
-    def unanswered(self, body: Buffer, parts: Sequence[Part]) -> None:
+    def unanswered(self, body: Buffer, parts: Sequence[ProducePart]) -> None:
         """The connection to the source was lost with the request: if that is a failover's doing, it comes again."""
         self._order.held(self._batches(body, parts))
 
@@ -113,7 +113,7 @@ class AfterCutover:
         if producer_id in found.get(place, ()):
             self._order.answered(batch, known=True)
 
-    def _batches(self, body: Buffer, parts: Sequence[Part]) -> list[SentBatch]:
+    def _batches(self, body: Buffer, parts: Sequence[ProducePart]) -> list[SentBatch]:
         found = []
         for part in parts:
             records = body[part.start : part.end]

@@ -32,7 +32,7 @@ from gateway.proxy.session.session import Session
 from gateway.proxy.session.stats import ProxyStats
 from gateway.state.ack import Ack
 from protocol.apis import ApiKey
-from protocol.produce import Part, ProduceRequestView, scan_answer
+from protocol.produce import ProducePart, ProduceRequestView, scan_answer
 
 LANES: Final = tuple(f"produce-{index}" for index in range(8))
 """Connections per source broker; a client keeps to one, so that its requests stay in order."""
@@ -92,7 +92,7 @@ class ForwardsAsIs:
         return True
 
 
-def _leader_of_all(source: Cluster, parts: Sequence[Part]) -> int | None:
+def _leader_of_all(source: Cluster, parts: Sequence[ProducePart]) -> int | None:
     """Who leads the parts; None: not one broker, not one topic, or it is not known."""
     topic = parts[0].topic
     partitions = [part.partition for part in parts if part.topic == topic]

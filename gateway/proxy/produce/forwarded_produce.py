@@ -34,8 +34,8 @@ from protocol.errors import ErrorCode, is_retriable
 from protocol.header import frame_response, response_body_offset
 from protocol.patch import with_produce_throttle
 from protocol.produce import (
-    Part,
     PartitionResult,
+    ProducePart,
     ProduceRequestView,
     build_request_body,
     build_response_body,
@@ -75,7 +75,7 @@ class SourceWrites:
     clock: Callable[[], float]
     quotas: WriteQuotas
     rests: SourceRests
-    unanswered: Callable[[Buffer, Sequence[Part]], None]
+    unanswered: Callable[[Buffer, Sequence[ProducePart]], None]
     loop: asyncio.AbstractEventLoop
 
 
@@ -84,7 +84,7 @@ class SourceWrite(NamedTuple):
 
     leader: tuple[str, int]
     version: int
-    parts: Sequence[Part]
+    parts: Sequence[ProducePart]
     topics: Sequence[str]
     sent: int
     as_is: bool
@@ -152,7 +152,9 @@ class ForwardedProduce:
         if not self._pending:
             self._finish()
 
-    def _send_source(self, connection: Connection, key: tuple[str, int], parts: list[Part], *, whole: bool) -> None:
+    def _send_source(
+        self, connection: Connection, key: tuple[str, int], parts: list[ProducePart], *, whole: bool
+    ) -> None:
         version = min(self._exchange.api_version, connection.version(_PRODUCE))
         topics = sorted({part.topic for part in parts})
         as_is = (
@@ -232,7 +234,7 @@ class ForwardedProduce:
         if throttle_ms > 0 and self._view.acks != 0:
             tell_throttled(self._exchange, throttle_ms)
 
-    def _refused(self, parts: Sequence[Part], topic: str, partition: int) -> None:
+    def _refused(self, parts: Sequence[ProducePart], topic: str, partition: int) -> None:
         session = self._session
         failed = [part for part in parts if part.topic == topic and part.partition == partition]
         session.pipeline.refused(batches_of(self._body, failed), self._writes.clock())
@@ -242,7 +244,7 @@ class ForwardedProduce:
         return route is not None and route.ack is Ack.BOTH
 
     def _await_mirror(
-        self, waits: list[PartitionResult], counts: dict[TopicPartition, int], parts: Sequence[Part]
+        self, waits: list[PartitionResult], counts: dict[TopicPartition, int], parts: Sequence[ProducePart]
     ) -> None:
         """Answer when the target has the records too, or with REQUEST_TIMED_OUT: after the request's own timeout, or
         once a failover has left them behind."""
@@ -281,7 +283,7 @@ class ForwardedProduce:
                 *key, end, partial(ended, key, mirrored=True), partial(ended, key, mirrored=False)
             )
 
-    def _comes_again(self, parts: Sequence[Part], key: TopicPartition) -> None:
+    def _comes_again(self, parts: Sequence[ProducePart], key: TopicPartition) -> None:
         """The source has a batch that the cluster that is written from now on does not: what the producer sent behind
         it waits until it has come again."""
         self._refused(parts, *key)
@@ -300,7 +302,7 @@ class ForwardedProduce:
 
         return produced
 
-    def _send_target(self, parts: list[Part]) -> None:
+    def _send_target(self, parts: list[ProducePart]) -> None:
         version = self._exchange.api_version
         pieces = self._build(version, parts, source_names=False)
         exchange = Exchange(self._session, _PRODUCE, version, self._exchange.correlation_id, self._exchange.started)
@@ -325,7 +327,7 @@ class ForwardedProduce:
 
         exchange.forward_body(b"".join(pieces), answered)
 
-    def _build(self, version: int, parts: list[Part], *, source_names: bool) -> list[Buffer]:
+    def _build(self, version: int, parts: list[ProducePart], *, source_names: bool) -> list[Buffer]:
         topics: dict[str, list[tuple[int, Buffer]]] = {}
         for part in parts:
             name = self._plan.routes[part.topic].source_topic if source_names else part.topic
@@ -334,7 +336,7 @@ class ForwardedProduce:
         transactional_id = view.transactional_id if write is None else write.transactional_id
         return build_request_body(version, transactional_id, self._acks, view.timeout_ms, topics)
 
-    def _records(self, part: Part) -> Buffer:
+    def _records(self, part: ProducePart) -> Buffer:
         """The part's batch, under the producer id that its producer has in the topic's failback epoch."""
         records = self._body[part.start : part.end]
         if self._plan.write is not None:

@@ -9,7 +9,7 @@ from gateway.cutover.write_pause.rules.routing import TopicRoute
 from gateway.mirror.partition.rules.producer_table import retry_of
 from gateway.proxy.produce.produce_plan import ProducePlan
 from gateway.state.producer_entries import PackedProducers, ProducerEntry
-from protocol.produce import Part, PartitionResult
+from protocol.produce import PartitionResult, ProducePart
 from protocol.wire import Buffer
 
 _NONE: Final = PackedProducers()
@@ -30,8 +30,10 @@ class MirroredRetries:
                 del plan.source[key]
         return answered
 
-    def _rest(self, body: Buffer, plan: ProducePlan, parts: list[Part], answered: list[PartitionResult]) -> list[Part]:
-        rest: list[Part] = []
+    def _rest(
+        self, body: Buffer, plan: ProducePlan, parts: list[ProducePart], answered: list[PartitionResult]
+    ) -> list[ProducePart]:
+        rest: list[ProducePart] = []
         for part in parts:
             route = plan.routes.get(part.topic)
             offset = None

@@ -10,7 +10,7 @@ from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, Write
 from gateway.proxy.rules.pipeline_guard import Batch
 from gateway.proxy.rules.transactional_producers import TransactionalWrite
 from protocol.batch.stamp import stamp_of
-from protocol.produce import Part, PartitionResult
+from protocol.produce import PartitionResult, ProducePart
 from protocol.wire import Buffer
 
 _LAST_OFFSET_DELTA = struct.Struct(">i").unpack_from
@@ -31,9 +31,9 @@ class ProducePlan:
 
     paused: str | None = None
     unleased: bool = False
-    target: list[Part] = field(default_factory=list)
-    source: dict[tuple[str, int], list[Part]] = field(default_factory=dict)
-    missing: list[Part] = field(default_factory=list)
+    target: list[ProducePart] = field(default_factory=list)
+    source: dict[tuple[str, int], list[ProducePart]] = field(default_factory=dict)
+    missing: list[ProducePart] = field(default_factory=list)
     routes: dict[str, TopicRoute] = field(default_factory=dict)
     leaderless: tuple[str, str] | None = None
     write: TransactionalWrite | None = None
@@ -52,7 +52,7 @@ def lacks_none(link: str, topic: str, partition: int) -> bool:
 
 
 def plan_produce(
-    parts: Sequence[Part],
+    parts: Sequence[ProducePart],
     routing: Routing,
     leader_of: LeaderOf,
     may_write: Callable[[], bool],
@@ -99,7 +99,7 @@ def plan_produce(
     return plan
 
 
-def batches_of(body: Buffer, parts: Sequence[Part]) -> list[Batch]:
+def batches_of(body: Buffer, parts: Sequence[ProducePart]) -> list[Batch]:
     """The first batch of each part of a request, as a pipeline's guard knows it."""
     return [(part.topic, part.partition, *stamp_of(body[part.start : part.end])) for part in parts]
 

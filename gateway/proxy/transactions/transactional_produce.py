@@ -19,10 +19,10 @@ from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
 from protocol.batch.stamp import stamp_of
 from protocol.errors import ErrorCode
-from protocol.produce import Part
+from protocol.produce import ProducePart
 
 
-def concerns(placements: TopicPlacements, routing: Routing, parts: Sequence[Part]) -> bool:
+def concerns(placements: TopicPlacements, routing: Routing, parts: Sequence[ProducePart]) -> bool:
     """True when a transactional Produce of these parts may have to go elsewhere than to the client's own broker."""
     if placements.failback_epoch():
         return True
@@ -35,7 +35,7 @@ def find_write(
     session: Session,
     exchange: Exchange,
     transactional_id: str,
-    parts: Sequence[Part],
+    parts: Sequence[ProducePart],
     again: Callable[[], None],
     refuse: Callable[[ErrorCode, str], None],
 ) -> TransactionalWrite | None:

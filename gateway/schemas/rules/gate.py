@@ -45,7 +45,7 @@ class TopicIds:
     more: bool = False
 
 
-def judged(seen: SeenIds, known: Collection[int], of_source: Mapping[int, bool]) -> list[TopicIds]:
+def ids_by_topic(seen: SeenIds, known: Collection[int], of_source: Mapping[int, bool]) -> list[TopicIds]:
     """By topic.
 
     Args:
@@ -64,7 +64,7 @@ def judged(seen: SeenIds, known: Collection[int], of_source: Mapping[int, bool])
     ]
 
 
-def named(ids: Collection[int], most: int = 5) -> str:
+def list_ids(ids: Collection[int], most: int = 5) -> str:
     """Some of the ids, for a message."""
     first = ", ".join(map(str, sorted(ids)[:most]))
     more = f" and {len(ids) - most} more" if len(ids) > most else ""

@@ -29,7 +29,7 @@ _COMMENTS: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _EXTRAS: Final = ("metadata", "ruleSet")
 
 
-class Reference(NamedTuple):
+class SchemaReference(NamedTuple):
     """A schema names another one as `name`: that version of that subject."""
 
     name: str
@@ -50,7 +50,7 @@ class Schema:
 
     text: str
     type: str = AVRO
-    references: tuple[Reference, ...] = ()
+    references: tuple[SchemaReference, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -59,7 +59,7 @@ class Schema:
         known = [self.type, _normal(self.text, self.type), sorted(self.references)]
         return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
-    def body(self, references: tuple[Reference, ...] | None = None) -> dict[str, Any]:
+    def body(self, references: tuple[SchemaReference, ...] | None = None) -> dict[str, Any]:
         """As Confluent's API takes it. `references`: in the place of its own."""
         named = self.references if references is None else references
         body: dict[str, Any] = {"schema": self.text, "schemaType": self.type, **self.extras}
@@ -155,12 +155,12 @@ def read_uses(body: Any) -> list[VersionKey]:
     return [VersionKey(_subject(one.get("subject")), _number(one.get("version"), "version")) for one in found]
 
 
-def _reference(body: Any) -> Reference:
+def _reference(body: Any) -> SchemaReference:
     found = _object(body)
     name = found.get("name")
     if not isinstance(name, str):
         raise ValueError("a reference without a name")
-    return Reference(name, _subject(found.get("subject")), _number(found.get("version"), "version"))
+    return SchemaReference(name, _subject(found.get("subject")), _number(found.get("version"), "version"))
 
 
 def _object(body: Any) -> Mapping[str, Any]:

@@ -43,7 +43,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from gateway.schemas.rules.model import ABSENT, IMPORT, READONLY, Schema, Subject, Version, VersionKey
-from gateway.schemas.rules.scene import Change, ChangeKind, LeftOut, Plan, Reason, Scene, known_entries, wanted_versions
+from gateway.schemas.rules.scene import (
+    Change,
+    ChangeKind,
+    LeftOutSchema,
+    SchemaPlanInput,
+    SchemaReason,
+    SchemaRoundPlan,
+    known_entries,
+    wanted_versions,
+)
 from gateway.state.schemas.schema_options import SchemaIds
 from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 
@@ -69,7 +78,7 @@ def references_to_read(
     }
 
 
-def plan(scene: Scene) -> Plan:
+def plan(scene: SchemaPlanInput) -> SchemaRoundPlan:
     """The changes that are left to be made."""
     return _Planner(scene).made()
 
@@ -77,15 +86,15 @@ def plan(scene: Scene) -> Plan:
 class _Planner:
     """`new`: versions to register. `why`: of those that are not."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: SchemaPlanInput) -> None:
         self._scene = scene
         self._new: dict[VersionKey, Version] = {}
-        self._why: dict[VersionKey, LeftOut] = {}
-        self._notes: list[LeftOut] = []
+        self._why: dict[VersionKey, LeftOutSchema] = {}
+        self._notes: list[LeftOutSchema] = []
         self._present: dict[str, tuple[SchemaEntry, ...]] = {}
         self._kept = 0
 
-    def made(self) -> Plan:
+    def made(self) -> SchemaRoundPlan:
         scene = self._scene
         for name in sorted(scene.source):
             self._subject(name, scene.source[name])
@@ -94,7 +103,7 @@ class _Planner:
         changes = [*self._registrations(order), *self._levels(order), *self._deletions(order)]
         left_out = sorted([*self._why.values(), *self._notes])
         own = frozenset(name for name in scene.source if scene.record(name) is None and self._is_own(name))
-        return Plan(tuple(changes), self._present, tuple(left_out), self._kept, own)
+        return SchemaRoundPlan(tuple(changes), self._present, tuple(left_out), self._kept, own)
 
     # -- what is to be registered -----------------------------------------------------------------------------------
 
@@ -103,16 +112,20 @@ class _Planner:
         known = self._known(name)
         self._kept += len(known)
         for number in sorted(set(known) - subject.numbers if subject.numbers else {0}):
-            self._note(name, number, Reason.GONE_ON_SOURCE, "the source has it no more; it stays on the target")
+            self._note(name, number, SchemaReason.GONE_ON_SOURCE, "the source has it no more; it stays on the target")
         asked = [key.version for key in scene.asked if key.subject == name]
         wanted = wanted_versions(subject, scene.options, asked) | set(subject.versions)
         new = {number: subject.versions[number] for number in sorted(wanted - set(known)) if number in subject.versions}
         if record is not None and record.promoted:
             for number in new:
-                self._note(name, number, Reason.AFTER_PROMOTE, "it came to the source after the promote of the subject")
+                self._note(
+                    name, number, SchemaReason.AFTER_PROMOTE, "it came to the source after the promote of the subject"
+                )
             return
         if subject.mode in READONLY:
-            self._note(name, 0, Reason.UNTIL_PROMOTED, f"its mode {subject.mode} is set when the schemas are promoted")
+            self._note(
+                name, 0, SchemaReason.UNTIL_PROMOTED, f"its mode {subject.mode} is set when the schemas are promoted"
+            )
         if scene.options.ids is SchemaIds.FIXED:
             self._fixed(name, new, subject.numbers | set(known))
         else:
@@ -141,7 +154,7 @@ class _Planner:
         self._present_there(name, present)
         strange = sorted(there.numbers - set(of_source))
         if differs or strange:
-            reason = Reason.VERSION_DIFFERS if differs else Reason.SUBJECT_DIFFERS
+            reason = SchemaReason.VERSION_DIFFERS if differs else SchemaReason.SUBJECT_DIFFERS
             detail = differs or f"the target has version {strange[0]}, and the source has none of that number"
             for number in new:
                 if VersionKey(name, number) in self._new or differs:
@@ -153,7 +166,7 @@ class _Planner:
             key = VersionKey(name, number)
             taken = self._scene.taken.get(version.id, "")
             if key in self._new and taken and taken != version.schema.digest:
-                self._leave_out(key, Reason.ID_TAKEN, f"the target has another schema under id {version.id}")
+                self._leave_out(key, SchemaReason.ID_TAKEN, f"the target has another schema under id {version.id}")
 
     def _translated(self, name: str, new: Mapping[int, Version]) -> None:
         there, is_own = self._scene.of_target(name), self._scene.record(name) is None
@@ -172,12 +185,12 @@ class _Planner:
         if present:
             self._present[name] = tuple(present)
 
-    def _leave_out(self, key: VersionKey, reason: Reason, detail: str) -> None:
+    def _leave_out(self, key: VersionKey, reason: SchemaReason, detail: str) -> None:
         self._new.pop(key, None)
-        self._why.setdefault(key, LeftOut(key.subject, key.version, reason, detail))
+        self._why.setdefault(key, LeftOutSchema(key.subject, key.version, reason, detail))
 
-    def _note(self, subject: str, version: int, reason: Reason, detail: str) -> None:
-        self._notes.append(LeftOut(subject, version, reason, detail))
+    def _note(self, subject: str, version: int, reason: SchemaReason, detail: str) -> None:
+        self._notes.append(LeftOutSchema(subject, version, reason, detail))
 
     # -- in which order ---------------------------------------------------------------------------------------------
 
@@ -195,15 +208,15 @@ class _Planner:
         noted = {VersionKey(name, number) for name in self._scene.records for number in self._known(name)}
         return noted | {VersionKey(name, one.version) for name, entries in self._present.items() for one in entries}
 
-    def _missing(self, schema: Schema, there: Collection[VersionKey]) -> tuple[Reason, str] | None:
+    def _missing(self, schema: Schema, there: Collection[VersionKey]) -> tuple[SchemaReason, str] | None:
         for reference in schema.references:
             key = VersionKey(reference.subject, reference.version)
             if key in there or key in self._new:
                 continue
             words = f"it names version {key.version} of '{key.subject}'"
             if key in self._why:
-                return Reason.REFERENCE_LEFT_OUT, f"{words}, which is left out"
-            return Reason.REFERENCE_MISSING, f"{words}, which the source does not have"
+                return SchemaReason.REFERENCE_LEFT_OUT, f"{words}, which is left out"
+            return SchemaReason.REFERENCE_MISSING, f"{words}, which the source does not have"
         return None
 
     def _order(self) -> list[VersionKey]:
@@ -224,7 +237,9 @@ class _Planner:
                 if not open_[other]:
                     heapq.heappush(ready, (self._new[other].id, other))
         for key in sorted(set(self._new) - set(order)):
-            self._leave_out(key, Reason.REFERENCE_CYCLE, "it names itself, over others or through an earlier version")
+            self._leave_out(
+                key, SchemaReason.REFERENCE_CYCLE, "it names itself, over others or through an earlier version"
+            )
         return order
 
     def _before(self) -> Iterable[tuple[VersionKey, VersionKey]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from gateway.schemas.rules.model import IMPORT, READONLY, Reference, Subject, VersionKey
+from gateway.schemas.rules.model import IMPORT, READONLY, SchemaReference, Subject, VersionKey
 from gateway.schemas.rules.scene import Change, ChangeKind, remembered
 from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 
@@ -69,7 +69,9 @@ def at_promote(source: Mapping[str, Subject], records: Mapping[str, SchemaRecord
     return changes
 
 
-def references_on_target(references: Iterable[Reference], records: Mapping[str, SchemaRecord]) -> tuple[Reference, ...]:
+def references_on_target(
+    references: Iterable[SchemaReference], records: Mapping[str, SchemaRecord]
+) -> tuple[SchemaReference, ...]:
     """The same, with the versions that the target has given. Raises KeyError for one that it does not have."""
     found = []
     for one in references:

@@ -12,7 +12,7 @@ from gateway.state.schemas.schema_options import SchemaIds, SchemaVersions
 from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 
 
-class Reason(StrEnum):
+class SchemaReason(StrEnum):
     """Why something of the source is not on the target. The last four are no errors."""
 
     ID_TAKEN = "ID_TAKEN"
@@ -30,15 +30,20 @@ class Reason(StrEnum):
     @property
     def is_error(self) -> bool:
         """Somebody must do something."""
-        return self not in (Reason.AFTER_PROMOTE, Reason.GONE_ON_SOURCE, Reason.UNTIL_PROMOTED, Reason.FILTERED)
+        return self not in (
+            SchemaReason.AFTER_PROMOTE,
+            SchemaReason.GONE_ON_SOURCE,
+            SchemaReason.UNTIL_PROMOTED,
+            SchemaReason.FILTERED,
+        )
 
 
-class LeftOut(NamedTuple):
+class LeftOutSchema(NamedTuple):
     """`version`: 0 for the subject itself. `detail`: one line for the operator."""
 
     subject: str
     version: int
-    reason: Reason
+    reason: SchemaReason
     detail: str
 
 
@@ -71,7 +76,7 @@ class Change(NamedTuple):
         return VersionKey(self.subject, self.version)
 
 
-class Options(NamedTuple):
+class SchemaPlanOptions(NamedTuple):
     """What the link says: which ids, which versions, and whether soft-deleted ones are among them."""
 
     ids: SchemaIds = SchemaIds.FIXED
@@ -80,7 +85,7 @@ class Options(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class SchemaPlanInput:
     """All that a plan is made of.
 
     `source`, `target`: by subject. `taken`: id -> digest of what the target has under it, '' for nothing; of every id
@@ -93,7 +98,7 @@ class Scene:
     records: Mapping[str, SchemaRecord] = field(default_factory=dict)
     taken: Mapping[int, str] = field(default_factory=dict)
     asked: frozenset[VersionKey] = frozenset()
-    options: Options = field(default_factory=Options)
+    options: SchemaPlanOptions = field(default_factory=SchemaPlanOptions)
     target_level: str = ""
 
     def record(self, subject: str) -> SchemaRecord | None:
@@ -106,7 +111,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SchemaRoundPlan:
     """`present`: versions that the target has already, to be noted. `kept`: versions that are noted and stay.
 
     `own`: subjects that the target had before the link came to them, of which nothing is noted yet.
@@ -114,17 +119,17 @@ class Plan:
 
     changes: tuple[Change, ...] = ()
     present: Mapping[str, tuple[SchemaEntry, ...]] = field(default_factory=dict)
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutSchema, ...] = ()
     kept: int = 0
     own: frozenset[str] = frozenset()
 
     @property
-    def errors(self) -> list[LeftOut]:
+    def errors(self) -> list[LeftOutSchema]:
         """What somebody must look at."""
         return [one for one in self.left_out if one.reason.is_error]
 
 
-def wanted_versions(subject: Subject, options: Options, asked: Iterable[int] = ()) -> set[int]:
+def wanted_versions(subject: Subject, options: SchemaPlanOptions, asked: Iterable[int] = ()) -> set[int]:
     """Numbers of the versions of a source's subject that the target is to have. `asked`: these in any case."""
     if options.versions is SchemaVersions.LATEST:
         return {*asked, *([max(subject.active)] if subject.active else [])}

@@ -14,7 +14,7 @@ from gateway.fleet.group import SESSION_MS, FleetGroup
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.fleet.rules.group import FleetGroupState, MembershipPhase
 from gateway.fleet.rules.leases import WriteLease
-from gateway.fleet.rules.membership import Gateway, Role, assign
+from gateway.fleet.rules.membership import FleetMember, FleetRole, assign
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.mirror.rules.period import MirrorPartition
@@ -29,7 +29,7 @@ LEASE_S = 2.0
 class Member:
     """A gateway that does nothing but be there."""
 
-    def __init__(self, name: str, role: Role, bootstrap: str, group: str) -> None:
+    def __init__(self, name: str, role: FleetRole, bootstrap: str, group: str) -> None:
         self.name, self.role = name, role
         self.cluster = Cluster(ClusterConfig.from_client_properties({"bootstrap.servers": bootstrap}))
         self.state = FleetGroupState(WriteLease(LEASE_S))
@@ -50,13 +50,13 @@ class Member:
                 await self.task
             self.task = None
 
-    def describe(self) -> Gateway:
+    def describe(self) -> FleetMember:
         now = self.state.assignment
         owned = frozenset[MirrorPartition]() if now is None else now.owners.get(self.name, frozenset())
-        return Gateway(name=self.name, incarnation="1", role=self.role, peer="-", lease_s=LEASE_S, owned=owned)
+        return FleetMember(name=self.name, incarnation="1", role=self.role, peer="-", lease_s=LEASE_S, owned=owned)
 
-    async def assign(self, members: Mapping[str, Gateway]) -> FleetAssignment:
-        nodes = {each.name: each.owned for each in members.values() if each.role is Role.NODE}
+    async def assign(self, members: Mapping[str, FleetMember]) -> FleetAssignment:
+        nodes = {each.name: each.owned for each in members.values() if each.role is FleetRole.NODE}
         return FleetAssignment(
             leader=self.name,
             peers={each.name: each.peer for each in members.values()},
@@ -81,7 +81,7 @@ class Member:
 @pytest.fixture
 async def fleet(target: DevCluster) -> AsyncIterator[dict[str, Member]]:
     group = f"fleet-{uuid.uuid4().hex[:12]}"
-    roles = {"side": Role.SIDECAR, "one": Role.NODE, "two": Role.NODE}
+    roles = {"side": FleetRole.SIDECAR, "one": FleetRole.NODE, "two": FleetRole.NODE}
     members = {name: Member(name, role, target.bootstrap, group) for name, role in roles.items()}
     create_topic(target.bootstrap, f"place-of-{group}", partitions=1)
     for member in members.values():

@@ -215,7 +215,7 @@ async def test_configs_and_partitions_follow_the_source(linked, source, topic):
     await create_topic(source, topic, 2)
     await linked.service.mirrors.create("l", topic)
     cluster = linked.sources.clusters["l"]
-    change = admin.ConfigChange({"delete.retention.ms": "4242", "segment.bytes": "1048576"})
+    change = admin.TopicConfigChange({"delete.retention.ms": "4242", "segment.bytes": "1048576"})
     assert await admin.alter_topic_configs(cluster, {topic: change}) == {}
     await admin.create_partitions(cluster, topic, 4)
     sync = config_sync(linked.parts)

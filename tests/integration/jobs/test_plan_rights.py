@@ -20,10 +20,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from gateway.devcluster import DevCluster
 from gateway.jobs.kafka import ask
-from gateway.jobs.plan.assess import Plan
+from gateway.jobs.plan.assess import MigrationAssessment
 from gateway.jobs.plan.job import run_plan, to_dict
 from gateway.jobs.plan.rights import DELETE, NEEDED
-from gateway.kafka.admin import ConfigChange, alter_topic_configs, describe_topic_configs
+from gateway.kafka.admin import TopicConfigChange, alter_topic_configs, describe_topic_configs
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import commit_offsets
 from gateway.kafka.connection.errors import NetError
@@ -86,11 +86,11 @@ def create(target: Target, topic: str) -> None:
         done.result(30)
 
 
-def plan(source: DevCluster, target: Target, topic: str) -> Plan:
+def plan(source: DevCluster, target: Target, topic: str) -> MigrationAssessment:
     return run_plan({"bootstrap.servers": source.bootstrap}, target.mover, [topic], rate=1e6, prefix=PREFIX)
 
 
-def lacking(found: Plan) -> list[str]:
+def lacking(found: MigrationAssessment) -> list[str]:
     """The rights that blockers name."""
     return [text.partition(" lacks ")[2].split()[0] for text in found.blockers if " lacks " in text]
 
@@ -138,7 +138,7 @@ def test_the_right_to_describe_the_cluster(source: DevCluster, guarded: Target, 
 
 
 async def altered(cluster: Cluster, topic: str) -> None:
-    for refused in (await alter_topic_configs(cluster, {topic: ConfigChange({"retention.ms": "1"})})).values():
+    for refused in (await alter_topic_configs(cluster, {topic: TopicConfigChange({"retention.ms": "1"})})).values():
         raise refused
 
 

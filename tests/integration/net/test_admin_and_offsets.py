@@ -40,10 +40,12 @@ async def test_life_of_a_topic(cluster: Cluster, topic: str) -> None:
     await admin.create_partitions(cluster, topic, 3)
     assert len(cluster.view.topics[topic].partitions) == 3
 
-    change = admin.ConfigChange({"max.message.bytes": "2000000"}, ["retention.ms"])
+    change = admin.TopicConfigChange({"max.message.bytes": "2000000"}, ["retention.ms"])
     assert await admin.alter_topic_configs(cluster, {topic: change}) == {}
 
-    async def altered() -> Mapping[str, admin.ConfigEntry] | None:  # the controller answers before a broker has heard
+    async def altered() -> (
+        Mapping[str, admin.TopicConfigEntry] | None
+    ):  # the controller answers before a broker has heard
         found = (await admin.describe_topic_configs(cluster, [topic]))[topic]
         return found if found["max.message.bytes"].value == "2000000" else None
 
@@ -51,7 +53,7 @@ async def test_life_of_a_topic(cluster: Cluster, topic: str) -> None:
     assert configs is not None
     assert configs["max.message.bytes"][:2] == ("2000000", 1)
     assert configs["retention.ms"].is_default
-    refused = await admin.alter_topic_configs(cluster, {topic: admin.ConfigChange({"retention.ms": "soon"})})
+    refused = await admin.alter_topic_configs(cluster, {topic: admin.TopicConfigChange({"retention.ms": "soon"})})
     assert refused[topic].code == ErrorCode.INVALID_CONFIG
 
     await admin.delete_topic(cluster, topic, topic_id=topic_id)

@@ -13,7 +13,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.kafka.logs.compacted_log import CompactedLog
 from gateway.kafka.logs.log_follower import LogFollower, fetch_committed
-from gateway.kafka.transactional_producer import Fenced, NotCommitted, OutcomeUnknown, TransactionalProducer
+from gateway.kafka.transactional_producer import Fenced, LogProducer, NotCommitted, OutcomeUnknown
 from protocol.batch.keyed import KeyedRecord
 from protocol.errors import ErrorCode
 from protocol.messages import EndTxnRequest
@@ -30,9 +30,9 @@ class Lab:
         self.cluster = cluster
         self.name = f"transactional-{uuid.uuid4().hex[:12]}"
 
-    async def producer(self) -> TransactionalProducer:
+    async def producer(self) -> LogProducer:
         await CompactedLog(self.cluster, self.name).ensure(30.0)
-        made = TransactionalProducer(self.cluster, self.name, self.name)
+        made = LogProducer(self.cluster, self.name, self.name)
         await made.init(30.0)
         return made
 
@@ -56,7 +56,7 @@ async def lab(request: pytest.FixtureRequest, client: OpenCluster) -> Lab:
     return Lab(await client(side.bootstrap))
 
 
-def end_lost(producer: TransactionalProducer, monkeypatch: pytest.MonkeyPatch, *, arrives: bool) -> list[Any]:
+def end_lost(producer: LogProducer, monkeypatch: pytest.MonkeyPatch, *, arrives: bool) -> list[Any]:
     """EndTxn has no answer from now on; returns those that were asked."""
     ask: Callable[..., Any] = producer._ask
     asked: list[Any] = []

@@ -8,7 +8,7 @@ from typing import Any, Final
 from gateway.cutover.promote.promoter import TopicPromoter
 from gateway.cutover.write_pause.rules.write_pause import WritePause
 from gateway.fleet import registry as fleet_registry
-from gateway.fleet.rules.membership import Admission, admit
+from gateway.fleet.rules.membership import AdmissionWrites, admit
 from gateway.groups import failover as failover_group
 from gateway.groups.gate.fleet import FleetGates
 from gateway.groups.gate.rules.commands import GateCommands
@@ -123,9 +123,9 @@ def _shut_whatever_changed(commands: Any, group: str, changed_at: int) -> bool:
 def names_are_identities(patching: Patching) -> None:
     """10: who takes a name proves that the one before is dead."""
 
-    def replaced(members: Any, registry: Any) -> Admission:
+    def replaced(members: Any, registry: Any) -> AdmissionWrites:
         found = admit(members, registry)
-        return Admission(found.register, (*found.replaced, *found.succeeded), ())
+        return AdmissionWrites(found.register, (*found.replaced, *found.succeeded), ())
 
     patching.replace(fleet_registry, "admit", replaced)
 

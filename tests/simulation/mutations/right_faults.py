@@ -9,7 +9,7 @@ from typing import Any, Final
 from gateway.access import acl_round
 from gateway.access.acl_round import AclRound, AclScene
 from gateway.access.rules import changes as rules
-from gateway.access.rules.order import Step, allows, denies
+from gateway.access.rules.order import AclStep, allows, denies
 from gateway.access.rules.transform import Topics
 from gateway.kafka.rules.acl import Acl
 from gateway.state.acls.acl_records import AclState
@@ -48,17 +48,17 @@ def stay_narrow(patching: Patching) -> None:
 
 def delete_whatever_was_made(patching: Patching) -> None:
     """An ALLOW is deleted whatever has become of the one that is to take its place."""
-    patching.replace(acl_round, "allows_to_delete", lambda acls, not_made: Step(allows(acls), []))
+    patching.replace(acl_round, "allows_to_delete", lambda acls, not_made: AclStep(allows(acls), []))
 
 
 def allow_whatever_is_denied(patching: Patching) -> None:
     """An ALLOW is made whatever has become of the DENY that is to take some of it away."""
-    patching.replace(acl_round, "allows_to_make", lambda acls, not_made: Step(allows(acls), []))
+    patching.replace(acl_round, "allows_to_make", lambda acls, not_made: AclStep(allows(acls), []))
 
 
 def end_denials_whatever_is_allowed(patching: Patching) -> None:
     """A DENY is deleted whatever has become of the ALLOW that it keeps from having effect."""
-    patching.replace(acl_round, "denies_to_delete", lambda acls, not_made, not_deleted: Step(denies(acls), []))
+    patching.replace(acl_round, "denies_to_delete", lambda acls, not_made, not_deleted: AclStep(denies(acls), []))
 
 
 _REFUSED: Final = life(Operation.CREATE, Operation.CHANGE_ACLS, Operation.PROMOTE, pause_s=18.0)

@@ -27,7 +27,7 @@ from gateway.fleet.rules.assignment import (
     encode_assignment,
     encode_subscription,
 )
-from gateway.fleet.rules.membership import Gateway, Role, assign, balanced
+from gateway.fleet.rules.membership import FleetMember, FleetRole, assign, balanced
 from gateway.fleet.rules.ownership import spread
 from gateway.mirror.rules.period import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
@@ -138,7 +138,7 @@ class Rounds:
 
     async def _told(self, views: StateViews, owned: Mapping[str, frozenset[MirrorPartition]]) -> None:
         me = self._names[0]
-        gateway = Gateway(name=me, incarnation="i", role=Role.NODE, peer=me, lease_s=600.0, owned=owned[me])
+        gateway = FleetMember(name=me, incarnation="i", role=FleetRole.NODE, peer=me, lease_s=600.0, owned=owned[me])
         said = self._costs_of("what a gateway says of itself: encoded", lambda: encode_subscription(gateway), len)
         self._costs_of("the same decoded, by the leader", lambda: decode_subscription(said))
         assignment = FleetAssignment(leader=self._names[-1], peers=dict.fromkeys(self._names, "host:1"), owners=owned)

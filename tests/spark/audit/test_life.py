@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from gateway.cli.jobs.link import read_plan
 from gateway.devcluster import DevCluster
 from gateway.jobs.audit.job import run_audit
-from gateway.jobs.audit.kinds import Kind
+from gateway.jobs.audit.kinds import DifferenceKind
 from gateway.jobs.audit.report import Report
 from gateway.jobs.audit.scene import AuditOptions
 from tests.support.brokers.logs import create_topic
@@ -123,4 +123,4 @@ def test_what_differs_after_a_promote_and_a_failover(spark: SparkSession, period
     left = audit(spark, period)
     assert left.exit_code == 4
     assert any("left behind on the source when the topic failed over" in one.sentence for one in left.findings)
-    assert left.sums.source_only[Kind.LEFT_BEHIND] == behind.sums.source_only[Kind.BEHIND] > 0
+    assert left.sums.source_only[DifferenceKind.LEFT_BEHIND] == behind.sums.source_only[DifferenceKind.BEHIND] > 0

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from gateway.devcluster import DevCluster
 from gateway.jobs.audit.job import run_audit
-from gateway.jobs.audit.kinds import Kind
+from gateway.jobs.audit.kinds import DifferenceKind
 from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.report import Report
 from gateway.jobs.audit.scene import AuditOptions
@@ -100,7 +100,11 @@ def test_a_front_that_retention_explains(
 
     report = audit(spark, source, target, topic)
 
-    assert (report.exit_code, report.sums.compared, report.sums.source_only[Kind.TARGET_RETENTION]) == (0, 60, 40)
+    assert (report.exit_code, report.sums.compared, report.sums.source_only[DifferenceKind.TARGET_RETENTION]) == (
+        0,
+        60,
+        40,
+    )
 
 
 def test_retention_while_it_is_compared(
@@ -116,7 +120,7 @@ def test_retention_while_it_is_compared(
     report = audit(spark, source, target, topic, say=deletes)
 
     sums = report.sums
-    assert (report.exit_code, sums.compared, sums.source_only[Kind.TARGET_RETENTION]) == (0, 70, 5)
+    assert (report.exit_code, sums.compared, sums.source_only[DifferenceKind.TARGET_RETENTION]) == (0, 70, 5)
     assert (sums.source.deleted, sums.target.deleted) == (25, 30)
 
 
@@ -138,7 +142,7 @@ def test_a_last_batch_doubled(spark: SparkSession, source: DevCluster, target: D
 
     report = audit(spark, source, target, topic)
 
-    assert (report.exit_code, report.sums.target_only[Kind.BEYOND_END]) == (1, 10)
+    assert (report.exit_code, report.sums.target_only[DifferenceKind.BEYOND_END]) == (1, 10)
 
 
 def test_both_empty(spark: SparkSession, source: DevCluster, target: DevCluster, topic: str) -> None:
@@ -221,5 +225,5 @@ def test_logs_that_each_cluster_compacts_for_itself(
 
     sums = report.sums
     assert (report.exit_code, sums.different) == (0, 0), report.findings[0].sentence
-    assert sums.target_only[Kind.COMPACTION] == 2000 - sums.compared > 500
+    assert sums.target_only[DifferenceKind.COMPACTION] == 2000 - sums.compared > 500
     assert report.findings[0].closes

@@ -18,7 +18,7 @@ from gateway.jobs.errors import reason
 from gateway.jobs.kafka import Loop
 from gateway.jobs.source.batches import SPECULATES, SpeculatingBatches
 from gateway.jobs.source.ranges import OffsetRange
-from gateway.jobs.source.segments import Written
+from gateway.jobs.source.segments import WriterReport
 from gateway.jobs.source.writer import WriteTask, parse_write
 from tests.support.brokers.logs import log_ends
 from tests.support.jobs.spark_lab import SparkLab
@@ -38,7 +38,7 @@ def server(spark: SparkSession) -> Iterator[AttemptServer]:
         yield server
 
 
-def attempt(lab: SparkLab, server: AttemptServer, number: int, throttle: int = 0) -> Written:
+def attempt(lab: SparkLab, server: AttemptServer, number: int, throttle: int = 0) -> WriterReport:
     options = replace(parse_write(lab.write_options()), attempts=server.address, throttle_bytes_per_s=throttle)
     with Loop() as loop:
         return WriteTask(options, loop, number).copy([OffsetRange(lab.topic, 0, 0, RECORDS)])

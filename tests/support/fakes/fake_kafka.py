@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.errors import SourceUnreachable
 from gateway.kafka.acts import current_permit, require_permit
-from gateway.kafka.admin import TOPICS_IN_A_REQUEST, ConfigChange
+from gateway.kafka.admin import TOPICS_IN_A_REQUEST, TopicConfigChange
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
@@ -212,7 +212,7 @@ class FakeKafka:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"delete topic {name}: UNKNOWN_TOPIC_ID")
         del self.existing[name]
 
-    async def alter_topic_configs(self, changes: Mapping[str, ConfigChange]) -> Mapping[str, BrokerError]:
+    async def alter_topic_configs(self, changes: Mapping[str, TopicConfigChange]) -> Mapping[str, BrokerError]:
         assert 0 < len(changes) <= TOPICS_IN_A_REQUEST
         self.alter_requests.append(tuple(changes))
         await self._changed("alter_topic_configs")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from struct import pack_into
 
-from gateway.jobs.audit.asked import Asked, LogState, PartitionFacts, ask
-from gateway.jobs.audit.pieces import Piece, Span
+from gateway.jobs.audit.asked import AuditScope, LogState, PartitionFacts, ask
+from gateway.jobs.audit.pieces import AuditPiece, Span
 from gateway.jobs.audit.schema_ids import IdTranslation
 from gateway.jobs.audit.side import LogBatch
 from gateway.jobs.audit.sums import Answer
-from gateway.jobs.audit.verdict import Finding, gather, judge
+from gateway.jobs.audit.verdict import PartitionVerdict, gather, judge
 from gateway.jobs.audit.work import by_keys, do, planned_again, works
 from gateway.kafka.connection.errors import ClusterUnavailable
 from protocol.batch.header import iter_batches, rewrite_batch
@@ -132,7 +132,7 @@ def audit(
     seed: int = 0,
     tamper: Tamper = lambda answers: answers,
     ids: IdTranslation | None = None,
-) -> Finding:
+) -> PartitionVerdict:
     """The audit of one partition, as `gateway.jobs.audit.job` does it.
 
     Args:
@@ -183,11 +183,11 @@ __all__ = [
     "NOW_MS",
     "T0",
     "TRANSACTIONAL",
-    "Asked",
+    "AuditPiece",
+    "AuditScope",
     "Feed",
     "Log",
     "Logs",
-    "Piece",
     "audit",
     "chain",
     "copied",

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from gateway.devcluster import DevCluster
 from gateway.jobs.audit.job import run_audit
 from gateway.jobs.audit.scene import AuditOptions
-from gateway.jobs.catch_up import CatchUp, CatchUpOptions
+from gateway.jobs.catch_up import CatchUpJob, CatchUpOptions
 from gateway.jobs.kafka import ask
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.session import build_session
@@ -51,7 +51,7 @@ def main(source: str, target: str, topic: str) -> None:
                 target=to,
                 mirrors=(replace(lab.mirror, implied=((0, 0),) * lab.partitions),),
             )
-            CatchUp(spark, plan, CatchUpOptions(), lambda _: None).run()
+            CatchUpJob(spark, plan, CatchUpOptions(), lambda _: None).run()
             run_audit(spark, AuditOptions(source=from_, target=to, topics=[topic], wait_s=0.0))
         jobs = wait_until(lambda: _done(_get(spark, "jobs")), 60, what="the jobs on Spark's pages")
         sys.stdout.write(json.dumps(jobs))

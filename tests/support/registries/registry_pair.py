@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.operations.link_tasks import LinkTask, TaskErrorCode, TaskState
-from gateway.schemas.rules.scene import Reason
+from gateway.schemas.rules.scene import SchemaReason
 from tests.support.control.control_plane import Plane
 from tests.support.registries.in_memory import in_memory
 from tests.support.registries.strict_registry import StrictRegistry
@@ -45,7 +45,7 @@ class RegistryPair:
         error = status.present_error
         return status.state, None if error is None else error.code, "" if error is None else error.message
 
-    async def left_out(self) -> list[tuple[str, int, Reason]]:
+    async def left_out(self) -> list[tuple[str, int, SchemaReason]]:
         """What a plan leaves out."""
         plan = await self.sync.plan("l")
         return [(one.subject, one.version, one.reason) for one in plan.left_out]

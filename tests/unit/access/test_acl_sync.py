@@ -10,7 +10,7 @@ import pytest
 from gateway.access import acl_round
 from gateway.access.acl_round import AclMemory
 from gateway.access.rules.changes import Changes, changes
-from gateway.access.rules.transform import Reason
+from gateway.access.rules.transform import AclReason
 from gateway.errors import SourceUnreachable
 from gateway.kafka.access.acls import IN_A_REQUEST
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
@@ -469,8 +469,8 @@ async def test_a_plan_changes_nothing(plane):
     assert plan.enabled
     assert (plan.create, plan.delete, plan.own) == ((acl(operation=DESCRIBE),), (), [acl()])
     assert [(one.acl, one.reason) for one in plan.left_out] == [
-        (acl(operation=WRITE), Reason.UNTIL_PROMOTED),
-        (acl("__lockgate_state"), Reason.OWN_NAME),
+        (acl(operation=WRITE), AclReason.UNTIL_PROMOTED),
+        (acl("__lockgate_state"), AclReason.OWN_NAME),
     ]
     assert plane.target.acl_requests == []
     assert remembered(plane) == {}

@@ -9,11 +9,11 @@ from gateway.access.rules.quotas import QuotaOptions, QuotaState
 from gateway.errors import BadRequest, TargetUnreachable
 from gateway.kafka.access.quotas import IN_A_REQUEST
 from gateway.kafka.connection.errors import ClusterUnavailable
-from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.quota import EntityType, QuotaEntityPart, QuotaKey
 
 
 def quota(user: str) -> QuotaKey:
-    return QuotaKey((Part(EntityType.USER, user),), "producer_byte_rate")
+    return QuotaKey((QuotaEntityPart(EntityType.USER, user),), "producer_byte_rate")
 
 
 @pytest.fixture

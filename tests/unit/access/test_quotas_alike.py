@@ -14,7 +14,7 @@ import pytest
 from gateway.access import quotas as module
 from gateway.access.quotas import Quotas
 from gateway.access.rules.quotas import QuotaOptions
-from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.quota import EntityType, QuotaEntityPart, QuotaKey
 
 USERS: Final = [f"u{index}" for index in range(12)]
 KEYS: Final = ("producer_byte_rate", "request_percentage")
@@ -48,7 +48,7 @@ def _scaled(key: QuotaKey, value: float, options: QuotaOptions) -> float:
 
 
 def _some(dice: random.Random, often: float) -> dict[QuotaKey, float]:
-    keys = [QuotaKey((Part(EntityType.USER, user),), key) for user in USERS for key in KEYS]
+    keys = [QuotaKey((QuotaEntityPart(EntityType.USER, user),), key) for user in USERS for key in KEYS]
     return {key: float(dice.randint(1, 5)) for key in keys if dice.random() < often}
 
 

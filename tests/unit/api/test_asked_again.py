@@ -13,7 +13,7 @@ import pytest
 
 from gateway.fleet.views import Gateways
 from gateway.kafka.groups import GroupView, MemberView
-from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.quota import EntityType, QuotaEntityPart, QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism
 from gateway.migration.rules.file import parsed
 from gateway.state.records import GroupState, MirrorDirection, MirrorError, MirrorState
@@ -73,7 +73,7 @@ async def users_and_quotas(plane: Plane) -> None:
     await plane.with_link()
     alice = ScramKey("alice", ScramMechanism.SHA_256)
     plane.source.scram = {alice: ScramCredential(alice, 4096, b"s", b"p")}
-    plane.source.quotas_there = {QuotaKey((Part(EntityType.USER, "alice"),), "producer_byte_rate"): 1.0}
+    plane.source.quotas_there = {QuotaKey((QuotaEntityPart(EntityType.USER, "alice"),), "producer_byte_rate"): 1.0}
 
 
 async def source_topic(plane: Plane) -> None:

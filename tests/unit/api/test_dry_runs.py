@@ -12,7 +12,7 @@ import pytest
 
 from gateway.errors import Conflict, NotFound
 from gateway.kafka.groups import GroupView, MemberView
-from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.quota import EntityType, QuotaEntityPart, QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism
 from gateway.migration.rules.file import parsed
 from gateway.state.records import GroupRecord, MirrorDirection, MirrorError, MirrorState
@@ -96,7 +96,7 @@ async def scene(plane: Plane) -> Plane:
         )
     alice = ScramKey("alice", ScramMechanism.SHA_256)
     plane.source.scram = {alice: ScramCredential(alice, 4096, b"s", b"p")}
-    plane.source.quotas_there = {QuotaKey((Part(EntityType.USER, "alice"),), "producer_byte_rate"): 1.0}
+    plane.source.quotas_there = {QuotaKey((QuotaEntityPart(EntityType.USER, "alice"),), "producer_byte_rate"): 1.0}
     for name in ("running", "paused"):
         await plane.service.migrations.apply(parsed(migration(name)), "ann")
     await plane.service.migrations.apply(parsed(HOME), "ann")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gateway.fleet.admission import ASSIGNMENT, Admission
-from gateway.fleet.parts import FleetHooks, Identity
+from gateway.fleet.admission import ASSIGNMENT, GroupAdmission
+from gateway.fleet.parts import FleetHooks, GatewayIdentity
 from gateway.fleet.peers.channel import PeerUnavailable
 from gateway.fleet.rules.assignment import (
     PACKED,
@@ -20,11 +20,11 @@ from gateway.fleet.rules.assignment import (
     encode_outline,
 )
 from gateway.fleet.rules.leases import WriteLease
-from gateway.fleet.rules.membership import Role
+from gateway.fleet.rules.membership import FleetRole
 from gateway.kafka.connection.errors import NetError
 from gateway.transport.host import boot_clock
 
-ME = Identity(name="a", incarnation="1", role=Role.NODE, peer="127.0.0.1:1", lease_s=10.0)
+ME = GatewayIdentity(name="a", incarnation="1", role=FleetRole.NODE, peer="127.0.0.1:1", lease_s=10.0)
 
 
 class FakeStore:
@@ -76,7 +76,7 @@ class Member:
             lead=None,  # type: ignore[arg-type]
             follow=None,  # type: ignore[arg-type]
         )
-        self.admission = Admission(ME, self.store, self.peers, hooks, self.lease)  # type: ignore[arg-type]
+        self.admission = GroupAdmission(ME, self.store, self.peers, hooks, self.lease)  # type: ignore[arg-type]
 
 
 def assignment(term: int, peer: str = ME.peer) -> FleetAssignment:

@@ -10,7 +10,7 @@ import pytest
 from gateway.errors import Conflict, NotFound
 from gateway.fleet.registry import FleetRegistry
 from gateway.fleet.rules.leases import presumable_after
-from gateway.fleet.rules.membership import Gateway, Role
+from gateway.fleet.rules.membership import FleetMember, FleetRole
 from gateway.state.errors import StoreError, StoreUncertain
 from gateway.state.gateway_records import DEPARTED, OLDER, READS_TABLES
 from tests.support.control.control_plane import Plane
@@ -37,18 +37,18 @@ class Book:
     async def generation(self, *names: str, incarnation: str = "1", place: str = "here") -> None:
         await self.members(*(member(name, incarnation, place) for name in names))
 
-    async def members(self, *gateways: Gateway) -> set[tuple[str, str]]:
+    async def members(self, *gateways: FleetMember) -> set[tuple[str, str]]:
         """A generation of these; returns who has a place."""
         kept = await self.registry.admit({f"id-{one.name}-{one.incarnation}": one for one in gateways})
         self.registry.begun()
         return {(one.name, one.incarnation) for one in kept.values()}
 
 
-def member(name: str, incarnation: str = "1", place: str = "here") -> Gateway:
-    return Gateway(
+def member(name: str, incarnation: str = "1", place: str = "here") -> FleetMember:
+    return FleetMember(
         name=name,
         incarnation=incarnation,
-        role=Role.NODE,
+        role=FleetRole.NODE,
         peer=f"{name}:1",
         lease_s=LEASE_S,
         place=place,

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.jobs import catch_up_round
-from gateway.jobs.catch_up import ATTEMPTS, CatchUp, CatchUpOptions, CatchUpReport
+from gateway.jobs.catch_up import ATTEMPTS, CatchUpJob, CatchUpOptions, CatchUpReport
 from gateway.jobs.catch_up_ends import Ends, read_ends, require_same_topics
 from gateway.jobs.catch_up_round import Watch, share_of, tasks_for
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.link_plan import LinkPlan
-from gateway.jobs.lost_records import Lost
+from gateway.jobs.lost_records import LostRange
 from gateway.jobs.session import refuse_speculation
 from gateway.jobs.source import copy as copy_module
 from gateway.jobs.source.clusters import AppendFailed
 from gateway.jobs.source.copy import RangeCopy
 from gateway.jobs.source.ranges import OffsetRange
-from gateway.jobs.source.segments import Failure, Segment, WriteReport, Written
+from gateway.jobs.source.segments import CopyFailure, Segment, WriteReport, WriterReport
 from gateway.kafka.connection.errors import ClusterUnavailable, LogTruncated
 from gateway.kafka.rules.names import topic_id_text
 from gateway.kafka.view import TopicView
@@ -45,12 +45,12 @@ def test_1600_partitions_on_two_slots() -> None:
 
 
 async def test_one_bad_partition_does_not_end_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def one(self: RangeCopy, mirror: Any, wanted: OffsetRange) -> Written:
+    async def one(self: RangeCopy, mirror: Any, wanted: OffsetRange) -> WriterReport:
         if wanted.partition == 1:
             raise AppendFailed("t-1 at target offset 5: TARGET_DIVERGED")
         if wanted.partition == 2:
             raise ClusterUnavailable("no leader")
-        return Written((Segment("t", wanted.partition, 0, 0, 9),), 9, 90)
+        return WriterReport((Segment("t", wanted.partition, 0, 0, 9),), 9, 90)
 
     monkeypatch.setattr(RangeCopy, "_one", one)
     copy = RangeCopy(None, None, Throttle(0, 0.0))  # type: ignore[arg-type]
@@ -58,8 +58,8 @@ async def test_one_bad_partition_does_not_end_the_others(monkeypatch: pytest.Mon
     done = await copy.run([(mirror, OffsetRange("t", index, 0, 9)) for index in range(4)])
     assert sum(one.records for one in done) == 18
     assert [failure for one in done for failure in one.failed] == [
-        Failure("t", 1, "t-1 at target offset 5: TARGET_DIVERGED"),
-        Failure("t", 2, "no leader"),
+        CopyFailure("t", 1, "t-1 at target offset 5: TARGET_DIVERGED"),
+        CopyFailure("t", 2, "no leader"),
     ]
 
 
@@ -70,7 +70,7 @@ async def test_what_was_lost_before_a_failure_is_told_with_it(monkeypatch: pytes
         has_map, position = True, 100
 
         def __init__(self, mirror: Any, partition: int, *_: Any) -> None:
-            self.lost = [Lost("t", partition, 100, 200)]
+            self.lost = [LostRange("t", partition, 100, 200)]
 
         async def begin(self) -> None:
             pass
@@ -85,11 +85,13 @@ async def test_what_was_lost_before_a_failure_is_told_with_it(monkeypatch: pytes
     monkeypatch.setattr(RangeCopy, "_follow", follow)
     mirror: Any = SimpleNamespace()
     (done,) = await RangeCopy(None, None, Throttle(0, 0.0)).run([(mirror, OffsetRange("t", 0, 0, 900))])  # type: ignore[arg-type]
-    assert done == Written(failed=(Failure("t", 0, "no progress for 120 s"),), lost=(Lost("t", 0, 100, 200),))
+    assert done == WriterReport(
+        failed=(CopyFailure("t", 0, "no progress for 120 s"),), lost=(LostRange("t", 0, 100, 200),)
+    )
 
 
 def test_failures_are_in_the_report_that_is_saved(tmp_path: Any) -> None:
-    report = WriteReport.of([Written(failed=(Failure("t", 1, "why"),)), None])
+    report = WriteReport.of([WriterReport(failed=(CopyFailure("t", 1, "why"),)), None])
     report.save(str(tmp_path / "r"))
     assert WriteReport.load(str(tmp_path / "r")) == report
 
@@ -98,13 +100,13 @@ class Spark:
     sparkContext = SimpleNamespace(getLocalProperty=lambda _: None, setLocalProperty=lambda *_: None)
 
 
-def job(**options: Any) -> tuple[CatchUp, CatchUpReport]:
-    made = CatchUp(Spark(), PLAN, CatchUpOptions(**options), lambda _: None)  # type: ignore[arg-type]
+def job(**options: Any) -> tuple[CatchUpJob, CatchUpReport]:
+    made = CatchUpJob(Spark(), PLAN, CatchUpOptions(**options), lambda _: None)  # type: ignore[arg-type]
     report = CatchUpReport(link="l", source_cluster_id="s", target_cluster_id="t", topics=["t"], partitions=2)
     return made, report
 
 
-def rounds(made: CatchUp, report: CatchUpReport, ends: dict[Any, Ends], found: list[WriteReport]) -> int:
+def rounds(made: CatchUpJob, report: CatchUpReport, ends: dict[Any, Ends], found: list[WriteReport]) -> int:
     """How many rounds it goes on for, when each has these outcomes."""
     made._copy = lambda ends: found.pop(0)  # type: ignore[method-assign]
     made._watched = lambda work: work()  # type: ignore[method-assign]
@@ -119,7 +121,7 @@ def rounds(made: CatchUp, report: CatchUpReport, ends: dict[Any, Ends], found: l
 def test_a_partition_that_fails_is_tried_again_and_then_given_up() -> None:
     made, report = job()
     ends = {("t", 0): Ends(0, 10, 10), ("t", 1): Ends(0, 10, 5)}
-    bad = WriteReport((), 0, 0, 1, (Failure("t", 1, "why"),))
+    bad = WriteReport((), 0, 0, 1, (CopyFailure("t", 1, "why"),))
     assert rounds(made, report, ends, [bad] * 10) == ATTEMPTS
     assert made._failures == {("t", 1): (ATTEMPTS, "why")}
 
@@ -127,7 +129,7 @@ def test_a_partition_that_fails_is_tried_again_and_then_given_up() -> None:
 def test_a_source_that_was_truncated_is_not_tried_again() -> None:
     """A second look at it would begin in the new history."""
     made, report = job()
-    bad = WriteReport((), 0, 0, 1, (Failure("t", 1, "truncated", final=True),))
+    bad = WriteReport((), 0, 0, 1, (CopyFailure("t", 1, "truncated", final=True),))
     assert rounds(made, report, {("t", 1): Ends(0, 10, 5)}, [bad] * 10) == 1
     assert made._failures == {("t", 1): (ATTEMPTS, "truncated")}
 
@@ -185,7 +187,7 @@ async def test_what_has_no_id_is_not_compared() -> None:
 def test_what_went_wrong_once_is_forgotten() -> None:
     made, report = job()
     ends = {("t", 1): Ends(0, 10, 5)}
-    bad, good = WriteReport((), 0, 0, 1, (Failure("t", 1, "why"),)), WriteReport((), 5, 50, 1)
+    bad, good = WriteReport((), 0, 0, 1, (CopyFailure("t", 1, "why"),)), WriteReport((), 5, 50, 1)
     assert rounds(made, report, ends, [bad, good]) == 2
     assert made._failures == {}
 
@@ -207,7 +209,7 @@ def test_who_must_not_go_on_does_not() -> None:
     def dead() -> None:
         raise JobFailed("the gateway has not answered")
 
-    made = CatchUp(Spark(), PLAN, CatchUpOptions(), lambda _: None, dead)  # type: ignore[arg-type]
+    made = CatchUpJob(Spark(), PLAN, CatchUpOptions(), lambda _: None, dead)  # type: ignore[arg-type]
     with pytest.raises(JobFailed):
         made._goes_on({}, None, job()[1])
 

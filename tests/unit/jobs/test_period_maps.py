@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.jobs import period_maps
-from gateway.jobs.period_maps import PeriodMaps
+from gateway.jobs.period_maps import PeriodMapReader
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.mirror.offset_map.rules.codec import PartitionKey
 from gateway.state.records import MirrorRecord, MirrorState, PartitionStart
@@ -46,7 +46,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> MapTopic:
 
 def read(record: MirrorRecord) -> dict[Any, Any]:
     async def ask() -> dict[Any, Any]:
-        maps = PeriodMaps(None, None, "l")  # type: ignore[arg-type]
+        maps = PeriodMapReader(None, None, "l")  # type: ignore[arg-type]
         return await maps.read({"t": record}, ENDS)
 
     return asyncio.run(ask())

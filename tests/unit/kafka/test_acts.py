@@ -11,7 +11,7 @@ import pytest
 
 import gateway
 from gateway.kafka.acts import CHANGES, ActRefused, guarded, is_change, own_act, permitted, require_permit
-from gateway.kafka.admin import ConfigChange, alter_topic_configs, check_topic
+from gateway.kafka.admin import TopicConfigChange, alter_topic_configs, check_topic
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import CreateTopicsResponse, IncrementalAlterConfigsResponse
@@ -166,9 +166,9 @@ async def test_in_a_gateway_nothing_is_changed_without_a_permit(fake: FakeCluste
     cluster = await client(fake.bootstrap)
     with guarded():
         with pytest.raises(ActRefused, match="INCREMENTAL_ALTER_CONFIGS|IncrementalAlterConfigs"):
-            await alter_topic_configs(cluster, {"t": ConfigChange({"retention.ms": "1"})})
+            await alter_topic_configs(cluster, {"t": TopicConfigChange({"retention.ms": "1"})})
         # as does a task that is begun there
-        changing = asyncio.create_task(alter_topic_configs(cluster, {"t": ConfigChange({"retention.ms": "1"})}))
+        changing = asyncio.create_task(alter_topic_configs(cluster, {"t": TopicConfigChange({"retention.ms": "1"})}))
     with pytest.raises(ActRefused):
         await changing
     assert fake.asked(ApiKey.INCREMENTAL_ALTER_CONFIGS) == []
@@ -222,7 +222,7 @@ async def test_each_try_asks_again(fake: FakeCluster, client: OpenCluster) -> No
     )
     cluster = await client(fake.bootstrap)
     with guarded(), permitted(still_so), pytest.raises(ActRefused, match=r"was not sent: the topic was promoted"):
-        await alter_topic_configs(cluster, {"t": ConfigChange({"retention.ms": "1"})})
+        await alter_topic_configs(cluster, {"t": TopicConfigChange({"retention.ms": "1"})})
     assert len(fake.asked(ApiKey.INCREMENTAL_ALTER_CONFIGS)) == 1
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.kafka.admin import (
     AdminError,
-    ConfigChange,
+    TopicConfigChange,
     alter_topic_configs,
     create_partitions,
     create_topic,
@@ -224,8 +224,8 @@ async def test_alter_topic_configs(fake: FakeCluster, client: OpenCluster) -> No
     )
     cluster = await client(fake.bootstrap)
 
-    assert await alter_topic_configs(cluster, {"t": ConfigChange({"retention.ms": "1"}, ["segment.ms"])}) == {}
-    refused = await alter_topic_configs(cluster, {"t": ConfigChange({"retention.ms": "x"})})
+    assert await alter_topic_configs(cluster, {"t": TopicConfigChange({"retention.ms": "1"}, ["segment.ms"])}) == {}
+    refused = await alter_topic_configs(cluster, {"t": TopicConfigChange({"retention.ms": "x"})})
     assert {topic: str(error) for topic, error in refused.items()} == {"t": "alter configs of topic t: bad"}
     (resource,) = fake.asked(ApiKey.INCREMENTAL_ALTER_CONFIGS)[0].message.resources
     assert (resource.resource_type, resource.resource_name) == (2, "t")

@@ -10,7 +10,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.logs.compacted_log import CompactedLog
 from gateway.kafka.logs.log_follower import LogFollower
-from gateway.kafka.transactional_producer import Fenced, TransactionalProducer
+from gateway.kafka.transactional_producer import Fenced, LogProducer
 from gateway.transport.host import Host
 from protocol.batch.keyed import KeyedRecord
 from tests.simulation.fleet import logs
@@ -53,13 +53,13 @@ def forgets(target: ClusterModel) -> None:
     del led.known[NAME], target.transactions.records[NAME]
 
 
-async def wrote(producer: TransactionalProducer, value: bytes) -> int:
+async def wrote(producer: LogProducer, value: bytes) -> int:
     return await producer.commit([KeyedRecord(b"k", value)], 10.0)
 
 
 def test_an_id_that_expired_is_taken_anew_and_the_write_goes_on(loop: SimLoop) -> None:
     async def story(target: ClusterModel, client: Cluster) -> None:
-        producer = TransactionalProducer(client, NAME, TOPIC)
+        producer = LogProducer(client, NAME, TOPIC)
         await producer.init(5.0)
         first = await wrote(producer, b"1")
         forgets(target)
@@ -73,7 +73,7 @@ def test_one_that_somebody_else_took_since_is_fenced(loop: SimLoop) -> None:
     """Under a new producer id, as the coordinator knew none: the answer to the former one is the same."""
 
     async def story(target: ClusterModel, client: Cluster) -> None:
-        former, successor = (TransactionalProducer(client, NAME, TOPIC) for _ in range(2))
+        former, successor = (LogProducer(client, NAME, TOPIC) for _ in range(2))
         await former.init(5.0)
         await wrote(former, b"1")
         forgets(target)
@@ -91,7 +91,7 @@ def test_one_that_somebody_else_took_and_lost_as_well_is_fenced_by_what_that_one
     """A leader that was suspended for two weeks: the coordinator has forgotten its successor, the log has not."""
 
     async def story(target: ClusterModel, client: Cluster) -> None:
-        former, successor = (TransactionalProducer(client, NAME, TOPIC) for _ in range(2))
+        former, successor = (LogProducer(client, NAME, TOPIC) for _ in range(2))
         await former.init(5.0)
         await wrote(former, b"1")
         forgets(target)
@@ -112,7 +112,7 @@ def test_one_that_somebody_takes_right_behind_the_question_is_fenced(
     """A new producer id begins at epoch 0: with a higher one, somebody was there before."""
 
     async def story(target: ClusterModel, client: Cluster) -> None:
-        former, successor = (TransactionalProducer(client, NAME, TOPIC) for _ in range(2))
+        former, successor = (LogProducer(client, NAME, TOPIC) for _ in range(2))
         await former.init(5.0)
         await wrote(former, b"1")
         forgets(target)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.fleet.peers.channel import PeerRefused, PeerUnavailable
-from gateway.migration.client_errors import ASK, Asked, FleetAnswers, WatchedErrors
+from gateway.migration.client_errors import ASK, ErrorWatch, FleetAnswers, WatchedErrors
 from gateway.migration.rules.client_errors import TOPIC, AnswerCount, ClientErrors, Name, summed
 from gateway.state.migration_records import MigrationRecord, MigrationState
 from gateway.state.records import MirrorState
@@ -68,7 +68,7 @@ async def test_all_gateways_are_asked_and_names_go_once() -> None:
     )
     own = Counting(x=COUNT)
     ask = FleetAnswers(peers, own)
-    asked = Asked("m", frozenset({X}), 30.0)
+    asked = ErrorWatch("m", frozenset({X}), 30.0)
     found = await ask(asked)
     assert found == summed([{X: COUNT}, {X: COUNT}], ["c", "d", "e"])
     assert found.counts[X].answers == 80
@@ -76,7 +76,7 @@ async def test_all_gateways_are_asked_and_names_go_once() -> None:
     assert await ask(asked) == found
     assert peers.asked.count(("b", False)) == 1
     assert ("b", True) not in peers.asked
-    await ask(Asked("m", frozenset({X, Name(TOPIC, "y")}), 30.0))
+    await ask(ErrorWatch("m", frozenset({X, Name(TOPIC, "y")}), 30.0))
     assert ("b", True) in peers.asked
     assert other.seconds == [30.0] * 3
 
@@ -85,10 +85,10 @@ class Asking:
     """Who is asked; answers with what it is told to."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ErrorWatch] = []
         self.answer = ClientErrors({X: COUNT})
 
-    async def __call__(self, asked: Asked) -> ClientErrors:
+    async def __call__(self, asked: ErrorWatch) -> ClientErrors:
         self.asked.append(asked)
         return self.answer
 
@@ -117,7 +117,7 @@ async def test_those_that_have_the_rule_are_asked_for_while_they_are_live(plane:
     await plane.by_hand(changed(record, state=MirrorState.STOPPED))
     assert watched.of("m") is None  # what was told is not of what was promoted since
     await watched.look()
-    assert asking.asked == [Asked("m", frozenset({X}), 25.0)]
+    assert asking.asked == [ErrorWatch("m", frozenset({X}), 25.0)]
     assert watched.of("m") == asking.answer
     assert watched.of("n") is None
     # somebody goes on: what was told before is of another time

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.migration.keeps import Keeps
+from gateway.migration.keeps import UndoRetention
 from gateway.migration.rules.file import FileError, parsed
 from tests.support.control.control_plane import Plane
 from tests.support.control.mirror_records import mirror_record
@@ -23,9 +23,9 @@ def mirror(topic: str = "orders") -> Any:
 
 
 @pytest.fixture
-async def keeps(plane: Plane) -> Keeps:
+async def keeps(plane: Plane) -> UndoRetention:
     await plane.with_link(**{"failback.keep": "1h"})
-    return Keeps(plane.parts.records, plane.service.migrations)
+    return UndoRetention(plane.parts.records, plane.service.migrations)
 
 
 async def applied(plane: Plane, *files: dict[str, Any]) -> None:
@@ -33,7 +33,7 @@ async def applied(plane: Plane, *files: dict[str, Any]) -> None:
         await plane.service.migrations.apply(parsed(one), "ann")
 
 
-async def test_the_file_counts_and_the_link_for_all_others(plane: Plane, keeps: Keeps) -> None:
+async def test_the_file_counts_and_the_link_for_all_others(plane: Plane, keeps: UndoRetention) -> None:
     await applied(plane, file(topics=("o*",), failback_keep="2h"))
     assert keeps.keep_ms(mirror()) == 2 * HOUR_MS
     assert keeps.keep_ms(mirror("payments")) == HOUR_MS
@@ -44,7 +44,7 @@ async def test_the_file_counts_and_the_link_for_all_others(plane: Plane, keeps: 
     assert keeps.keep_ms(mirror()) == 24 * HOUR_MS
 
 
-async def test_what_would_promote_it_again(plane: Plane, keeps: Keeps) -> None:
+async def test_what_would_promote_it_again(plane: Plane, keeps: UndoRetention) -> None:
     await applied(plane, file())
     assert keeps.running(mirror()) == ["m"]
     assert keeps.running(mirror("payments")) == []
@@ -52,7 +52,7 @@ async def test_what_would_promote_it_again(plane: Plane, keeps: Keeps) -> None:
     assert keeps.running(mirror()) == []
 
 
-async def test_the_journal_says_until_when_and_that_it_was_over(plane: Plane, keeps: Keeps) -> None:
+async def test_the_journal_says_until_when_and_that_it_was_over(plane: Plane, keeps: UndoRetention) -> None:
     await applied(plane, file())
     for what in ("OPEN", "OVER"):
         await keeps.told(mirror(), what)

@@ -7,8 +7,8 @@ import pytest
 from gateway.errors import NotFound
 from gateway.kafka.commits import Committed
 from gateway.kafka.groups import GroupView, MemberView
-from gateway.kafka.transactions import Transaction
-from gateway.migration.history import MirrorHistory
+from gateway.kafka.transactions import TransactionDescription
+from gateway.migration.history import MirrorTrends
 from gateway.migration.rules.file import parsed
 from gateway.migration.rules.readiness import Code
 from gateway.state.records import GroupRecord
@@ -32,7 +32,7 @@ async def scene(plane: Plane) -> Plane:
     return plane
 
 
-async def nothing_open(_: object) -> list[Transaction]:
+async def nothing_open(_: object) -> list[TransactionDescription]:
     return []
 
 
@@ -45,8 +45,8 @@ async def test_who_has_not_moved_and_has_no_offset(scene: Plane) -> None:
 
 
 async def test_an_open_transaction_of_the_topic(scene: Plane) -> None:
-    async def one_open(_: object) -> list[Transaction]:
-        return [Transaction("t", "Ongoing", 7, scene.now_ms - 60_000, 900_000, {"orders": (0,)})]
+    async def one_open(_: object) -> list[TransactionDescription]:
+        return [TransactionDescription("t", "Ongoing", 7, scene.now_ms - 60_000, 900_000, {"orders": (0,)})]
 
     scene.service.readiness._transactions = one_open
     (judged,) = await scene.service.readiness.of_file(FILE)
@@ -95,7 +95,7 @@ async def test_scores_of_migrations_are_kept_for_the_metrics(scene: Plane) -> No
 
 
 async def test_bypassing_writers_of_an_hour_and_the_lag_before(scene: Plane) -> None:
-    history = MirrorHistory(scene.store.mirrors, scene.engine.status)
+    history = MirrorTrends(scene.store.mirrors, scene.engine.status)
     for minute in range(70):
         scene.engine.numbers["l", "orders"] = [status(0, lag=minute, bypassed_last_minute=1)]
         await history.look()

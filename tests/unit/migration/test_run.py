@@ -11,10 +11,10 @@ from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.groups.gate.rules.gates import Identity, Waiter
 from gateway.kafka.commits import Committed
 from gateway.kafka.groups import GroupView, MemberView
-from gateway.migration.client_errors import Asked
+from gateway.migration.client_errors import ErrorWatch
 from gateway.migration.rules.client_errors import TOPIC, AnswerCount, ClientErrors, Failure, Name
 from gateway.migration.rules.file import MigrationFile, parsed
-from gateway.migration.rules.resolve import StepKind
+from gateway.migration.rules.resolve import MigrationStepKind
 from gateway.migration.rules.world import World
 from gateway.migration.world_reader import WorldReader
 from gateway.state.migration_records import MigrationState
@@ -54,7 +54,7 @@ def journal(plane: Plane) -> list[tuple[str, tuple[str, ...], str]]:
 async def test_a_file_is_carried_out_to_its_end(plane: Plane) -> None:
     await scene(plane)
     view = await plane.service.migrations.apply(file(), "ann")
-    assert next(step.kind for step in view.plan.applications[0].steps) is StepKind.CREATE_MIRROR
+    assert next(step.kind for step in view.plan.applications[0].steps) is MigrationStepKind.CREATE_MIRROR
     await done(plane)
     assert [plane.state(name) for name in TOPICS] == [MirrorState.STOPPED] * 2
     assert plane.store.groups["l", "billing"].state is GroupState.PROMOTED
@@ -180,9 +180,9 @@ async def test_errors_of_clients_stop_it_and_who_goes_on_has_them_counted_anew(
     await scene(plane)
     denied = Failure(int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), 9, "ann")
     seen = {Name(TOPIC, "orders"): AnswerCount(90, 9, 90, 9, (denied,))}
-    asked: list[Asked] = []
+    asked: list[ErrorWatch] = []
 
-    async def ask(question: Asked) -> ClientErrors:
+    async def ask(question: ErrorWatch) -> ClientErrors:
         asked.append(question)
         return ClientErrors(seen)
 
@@ -285,7 +285,9 @@ async def test_a_member_that_lives_is_named_and_one_that_waits_under_its_name_is
 
     async def waits() -> str:
         plan = await plane.service.migrations.plan(file())
-        return next(step.waits_for for step in plan.applications[0].steps if step.kind is StepKind.PROMOTE_GROUP)
+        return next(
+            step.waits_for for step in plan.applications[0].steps if step.kind is MigrationStepKind.PROMOTE_GROUP
+        )
 
     plane.gates.wait(Waiter("billing", Identity("10.0.0.9", "new-1"), 0.0), lambda: None)
     assert await waits() == "1 member(s) on the source: stop old-1 at /10.0.0.7 there, and start it at the gateway"

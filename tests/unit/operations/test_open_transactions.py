@@ -8,12 +8,12 @@ import pytest
 
 from gateway.errors import NotFound
 from gateway.kafka.connection.errors import ClusterUnavailable
-from gateway.kafka.transactions import Transaction
+from gateway.kafka.transactions import TransactionDescription
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.open_transactions import TransactionsView
 from tests.support.control.control_plane import Plane
 
-OPEN = Transaction("t", "Ongoing", 7, 5, 60_000, {"orders": (0,)})
+OPEN = TransactionDescription("t", "Ongoing", 7, 5, 60_000, {"orders": (0,)})
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ async def plane() -> AsyncIterator[Plane]:
 
 
 async def test_each_cluster_tells_for_itself(plane: Plane) -> None:
-    async def reads(access: ClusterAccess) -> Sequence[Transaction]:
+    async def reads(access: ClusterAccess) -> Sequence[TransactionDescription]:
         if access.cluster_id() == "S":
             raise ClusterUnavailable("connection refused")
         return [OPEN]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.asked_again import DescribeConfigsAgain, MetadataAgain, Told
+from protocol.asked_again import AnswerDigest, DescribeConfigsAgain, MetadataAgain
 from protocol.codec import encode_body
 from protocol.errors import MalformedFrame
 from protocol.messages import (
@@ -24,11 +24,11 @@ def configs(retention: str, throttle_ms: int = 0) -> bytes:
     return encode_body(DescribeConfigsResponse(throttle_time_ms=throttle_ms, results=[found]), 4)
 
 
-def ask(known: bytes, body: bytes, version: int = 4) -> Told:
+def ask(known: bytes, body: bytes, version: int = 4) -> AnswerDigest:
     return DescribeConfigsAgain(DescribeConfigsRequest(resources=[]), known).decode(body, version)
 
 
-def value(told: Told) -> str:
+def value(told: AnswerDigest) -> str:
     """Of the one config of the one topic."""
     assert told.message is not None
     return str(told.message.results[0].configs[0].value)
@@ -37,7 +37,7 @@ def value(told: Told) -> str:
 def test_what_is_known_is_not_read_again() -> None:
     first = ask(b"", configs("5"))
     assert value(first) == "5"
-    assert ask(first.digest, configs("5")) == Told(None, first.digest)
+    assert ask(first.digest, configs("5")) == AnswerDigest(None, first.digest)
     assert ask(first.digest, configs("5", throttle_ms=7)).message is None, "how long a broker waits says nothing of it"
     other = ask(first.digest, configs("6"))
     assert value(other) == "6"

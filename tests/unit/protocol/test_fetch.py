@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from protocol.codec import decode_request, encode_body
 from protocol.errors import MalformedFrame
-from protocol.fetch import MAX_PARTS, FetchPartition, Session, Topic, build_request_body, peek_errors, scan_response
+from protocol.fetch import (
+    MAX_PARTS,
+    FetchPartition,
+    FetchSessionId,
+    Topic,
+    build_request_body,
+    peek_errors,
+    scan_response,
+)
 from protocol.messages import FetchResponse
 from protocol.wire import uvarint
 from tests.unit.protocol import oracle
@@ -29,7 +37,7 @@ def _topic(topic: Any, version: int) -> str | bytes:
     return topic.topic if version < 13 else (topic.topic_id.bytes if topic.topic_id else bytes(16))
 
 
-@given(VERSION, st.data(), INT32, INT32, INT32, st.booleans(), st.builds(Session, INT32, INT32), NAME)
+@given(VERSION, st.data(), INT32, INT32, INT32, st.booleans(), st.builds(FetchSessionId, INT32, INT32), NAME)
 def test_requests_are_built_as_kio_reads_them(
     version: int,
     data: st.DataObject,
@@ -37,7 +45,7 @@ def test_requests_are_built_as_kio_reads_them(
     min_bytes: int,
     max_bytes: int,
     read_committed: bool,
-    session: Session,
+    session: FetchSessionId,
     rack_id: str,
 ) -> None:
     names: st.SearchStrategy[Topic] = NAME if version < 13 else TOPIC_ID
@@ -88,8 +96,8 @@ def test_topics_are_named_as_the_version_does() -> None:
 
 
 def test_session_epochs_wrap_past_zero() -> None:
-    assert Session(5, 0).following == Session(5, 1)
-    assert Session(5, 2**31 - 1).following == Session(5, 1)
+    assert FetchSessionId(5, 0).following == FetchSessionId(5, 1)
+    assert FetchSessionId(5, 2**31 - 1).following == FetchSessionId(5, 1)
 
 
 @given(VERSION, st.data())

@@ -13,8 +13,8 @@ from gateway.links.rules.update import ConfigChange
 from gateway.operations.link_tasks import TaskErrorCode, TaskState
 from gateway.schemas import look, schema_round, schema_sync
 from gateway.schemas.rules import remember
-from gateway.schemas.rules.scene import Reason
-from gateway.schemas.schema_round import Looked, SchemaRound
+from gateway.schemas.rules.scene import SchemaReason
+from gateway.schemas.schema_round import SchemaOutlook, SchemaRound
 from gateway.state.errors import StoreError
 from tests.support.control.control_plane import PROPERTIES, Plane
 from tests.support.registries.registry_pair import RegistryPair
@@ -92,7 +92,7 @@ async def test_what_comes_later_comes_over_later(pair: RegistryPair) -> None:
     del pair.source.levels["orders-value"], pair.source.subjects["lines-value"]
     await pair.round()
     assert pair.target.levels == {}
-    assert await pair.left_out() == [("lines-value", 0, Reason.GONE_ON_SOURCE)]  # it stays
+    assert await pair.left_out() == [("lines-value", 0, SchemaReason.GONE_ON_SOURCE)]  # it stays
 
 
 async def test_ids_of_the_targets_own(pair: RegistryPair) -> None:
@@ -123,7 +123,7 @@ async def test_ids_that_were_translated_are_not_fixed_afterwards(pair: RegistryP
     assert pair.ids() == {1: 2}
     await pair.plane.service.link_updates.alter("l", changes(("schema.ids", "fixed")))
     await pair.round(1.0)
-    assert await pair.left_out() == [("orders-value", 1, Reason.VERSION_DIFFERS)]
+    assert await pair.left_out() == [("orders-value", 1, SchemaReason.VERSION_DIFFERS)]
     assert pair.target.content() == there
 
 
@@ -181,8 +181,8 @@ async def test_what_the_target_has_of_its_own(pair: RegistryPair) -> None:
     pair.target.levels["orders-value"] = "NONE"
     await pair.linked()
     assert await pair.left_out() == [
-        ("lines-value", 1, Reason.VERSION_DIFFERS),
-        ("other-value", 1, Reason.ID_TAKEN),
+        ("lines-value", 1, SchemaReason.VERSION_DIFFERS),
+        ("other-value", 1, SchemaReason.ID_TAKEN),
     ]
     assert pair.state[1] is TaskErrorCode.POLICY_VIOLATION_ERROR
     target = pair.target.content()
@@ -199,7 +199,7 @@ async def test_a_subject_with_versions_of_its_own_is_not_imported_into(pair: Reg
     pair.target.add("orders-value", WIDER, schema_id=7, version=3)
     pair.target.schemas[7] = pair.source.schemas[7]
     await pair.linked()
-    assert await pair.left_out() == [("orders-value", 1, Reason.SUBJECT_DIFFERS)]
+    assert await pair.left_out() == [("orders-value", 1, SchemaReason.SUBJECT_DIFFERS)]
     assert not pair.target.requests
 
 
@@ -283,7 +283,7 @@ async def test_a_round_is_bounded(pair: RegistryPair, monkeypatch: pytest.Monkey
     made: list[int] = []
     carry_out = SchemaRound.carry_out
 
-    async def counted(this: SchemaRound, looked: Looked) -> int:
+    async def counted(this: SchemaRound, looked: SchemaOutlook) -> int:
         before = len(pair.target.requests)
         left = await carry_out(this, looked)
         made.append(len(pair.target.requests) - before)
@@ -412,7 +412,7 @@ async def test_promote_hands_the_subjects_over(pair: RegistryPair) -> None:
     scene(pair.source)
     pair.source.modes["copies-value"] = READONLY
     await pair.linked()
-    assert await pair.left_out() == [("copies-value", 0, Reason.UNTIL_PROMOTED)]
+    assert await pair.left_out() == [("copies-value", 0, SchemaReason.UNTIL_PROMOTED)]
     assert (await pair.plane.service.schema_sync.promote("l")).promoted == 6
     assert pair.target.modes == {"copies-value": READONLY}
     pair.source.add("orders-value", STRICTER)
@@ -421,7 +421,7 @@ async def test_promote_hands_the_subjects_over(pair: RegistryPair) -> None:
     await pair.round()
     assert len(pair.target.requests) == changes_made
     assert pair.at_rest()
-    assert await pair.left_out() == [("orders-value", 3, Reason.AFTER_PROMOTE)]
+    assert await pair.left_out() == [("orders-value", 3, SchemaReason.AFTER_PROMOTE)]
     assert (await pair.plane.service.schema_sync.promote("l")).promoted == 6  # asked again
     assert len(pair.target.requests) == changes_made
 
@@ -484,7 +484,7 @@ async def test_ids_that_wait_are_bounded(pair: RegistryPair, monkeypatch: pytest
     await pair.link(cluster_link_paused="true")
     sync = pair.plane.service.schema_sync
     sync.wanted("l", range(10))  # nothing is known of the link yet
-    sync._rounds.known["l"] = schema_sync._OfLink(pair.plane.store.links["l"], 0.0, 0.0)
+    sync._rounds.known["l"] = schema_sync._SchemaLinkState(pair.plane.store.links["l"], 0.0, 0.0)
     sync.wanted("l", range(10))
     sync.wanted("l", range(20, 30))
     assert sync._rounds.known["l"].wanted == {0, 1, 2}
@@ -553,7 +553,7 @@ async def test_a_mode_that_is_taken_off_between_two_registrations(pair: Registry
     await pair.linked()
     assert [row[0] for row in pair.target.content()["orders-value"].values()] == [7, *came]
     await pair.round(100_000.0)
-    assert await pair.left_out() == [("orders-value", 2, Reason.VERSION_DIFFERS)]
+    assert await pair.left_out() == [("orders-value", 2, SchemaReason.VERSION_DIFFERS)]
 
 
 async def test_a_mode_that_is_shown_late(pair: RegistryPair, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateway.mirror.partition.rules.opened import Opened, Terms
-from gateway.mirror.partition.rules.translator import Planned
+from gateway.mirror.partition.rules.opened import Opened, OpeningTerms
+from gateway.mirror.partition.rules.translator import PlannedBreakpoints
 from gateway.state.records import MirrorError
 
 
@@ -67,7 +67,7 @@ class DecideBreakpoints:
 class WriteBreakpoints:
     """Make breakpoints durable → `breakpoints_written`. The shell goes on trying until they are."""
 
-    planned: Planned
+    planned: PlannedBreakpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class LookAhead:
 class WorkBeside:
     """Do `work` in a thread → `worked`. It is about the rest of a fetch answer. `at`: where reading stands."""
 
-    work: Callable[[Terms], Opened]
+    work: Callable[[OpeningTerms], Opened]
     at: tuple[int, int]
     again: Callable[[float], Commands]  # take that answer once more; called with the time
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from gateway.mirror.partition.rules.append_window import Pending
 from gateway.mirror.partition.rules.log_tail import CannotMirror, CopiedTail
-from gateway.mirror.partition.rules.opened import Allowance, Beside, Item, Opened, Terms, TooMuch, on_the_loop
+from gateway.mirror.partition.rules.opened import Allowance, Beside, Item, Opened, OpeningTerms, TooMuch, on_the_loop
 from gateway.mirror.partition.rules.producer_table import ProducerTable
-from gateway.mirror.partition.rules.schema_ids import IdRewriter, MissingIds
+from gateway.mirror.partition.rules.schema_ids import IdRewriter, SchemaIdsMissing
 from gateway.mirror.partition.rules.translator import Translator
 from gateway.state.producer_ids import GATEWAY_PID_BASE, MIRROR_PID_BASE, of_any_failback_epoch
 from gateway.state.records import MirrorError
@@ -30,7 +30,7 @@ from protocol.batch.header import (
     iter_batches,
 )
 from protocol.batch.reencode import CorruptRecords, Skip, convert
-from protocol.batch.schema_ids import Translated
+from protocol.batch.schema_ids import ReencodedIds
 from protocol.errors import MalformedFrame
 
 WARM_UP_MS: Final = 15 * 60 * 1000
@@ -229,7 +229,7 @@ class FetchCursor:
         return self._converted(records, self.position, aborted, on_the_loop(self.allowance))
 
     def _converted(
-        self, records: memoryview, position: int, aborted: Sequence[tuple[int, int]], terms: Terms
+        self, records: memoryview, position: int, aborted: Sequence[tuple[int, int]], terms: OpeningTerms
     ) -> Iterator[Item]:
         """What is to be appended from `position` on."""
         rewriter = self.rewriter
@@ -244,19 +244,19 @@ class FetchCursor:
             raise terms.refusal(exc) from None
 
     def _open_items(
-        self, records: memoryview, position: int, aborted: Sequence[tuple[int, int]], terms: Terms
+        self, records: memoryview, position: int, aborted: Sequence[tuple[int, int]], terms: OpeningTerms
     ) -> Opened:
         """In a thread: it changes nothing here."""
         items: list[Item] = []
         try:
             items.extend(self._converted(records, position, aborted, terms))
-        except (MalformedFrame, CannotMirror, MissingIds) as exc:
+        except (MalformedFrame, CannotMirror, SchemaIdsMissing) as exc:
             return Opened(items=items, error=exc)
         return Opened(items=items)
 
-    def _open_batches(self, records: memoryview, position: int, terms: Terms) -> Opened:
+    def _open_batches(self, records: memoryview, position: int, terms: OpeningTerms) -> Opened:
         """In a thread, likewise."""
-        found: dict[int, Translated | Exception] = {}
+        found: dict[int, ReencodedIds | Exception] = {}
         rewriter = self.rewriter
         if rewriter is None:
             return Opened()

@@ -21,7 +21,7 @@ from gateway.mirror.partition.rules.log_tail import CannotMirror
 from gateway.state.records import MirrorError
 from protocol.batch.compression import TooLarge
 from protocol.batch.reencode import Piece, Skip
-from protocol.batch.schema_ids import Translated
+from protocol.batch.schema_ids import ReencodedIds
 from protocol.batch.work import Spend, unlimited
 
 LOOP_UNITS: Final = 4_096
@@ -55,7 +55,7 @@ class Allowance:
             raise TooMuch
 
 
-class Terms(NamedTuple):
+class OpeningTerms(NamedTuple):
     """By which batches are opened: `inflated` bytes at most, and `spend` is told of the work."""
 
     inflated: int
@@ -72,14 +72,14 @@ class Terms(NamedTuple):
         )
 
 
-def on_the_loop(allowance: Allowance | None) -> Terms:
+def on_the_loop(allowance: Allowance | None) -> OpeningTerms:
     """Those of the event loop; None: nobody waits."""
-    return beside(unlimited) if allowance is None else Terms(LOOP_INFLATED, allowance.spend)
+    return beside(unlimited) if allowance is None else OpeningTerms(LOOP_INFLATED, allowance.spend)
 
 
-def beside(spend: Spend) -> Terms:
+def beside(spend: Spend) -> OpeningTerms:
     """Those of a thread beside it."""
-    return Terms(MOST_INFLATED, spend)
+    return OpeningTerms(MOST_INFLATED, spend)
 
 
 Item = tuple[Piece | Skip, int]
@@ -94,7 +94,7 @@ class Opened:
     `error`: what comes behind the last one.
     """
 
-    batches: Mapping[int, Translated | Exception] = field(default_factory=dict)
+    batches: Mapping[int, ReencodedIds | Exception] = field(default_factory=dict)
     items: Sequence[Item] | None = None
     error: Exception | None = None
 
@@ -108,6 +108,6 @@ class Opened:
 class Beside(Exception):
     """What is to be done in a thread before reading can go on."""
 
-    def __init__(self, work: Callable[[Terms], Opened]) -> None:
+    def __init__(self, work: Callable[[OpeningTerms], Opened]) -> None:
         super().__init__("the rest of a fetch answer is opened in a thread")
         self.work = work

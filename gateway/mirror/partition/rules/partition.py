@@ -52,7 +52,7 @@ from gateway.mirror.partition.rules.opened import Opened
 from gateway.mirror.partition.rules.source_side import SourceBehind
 from gateway.mirror.partition.rules.start import go_on_to_readable, map_known_at_start, place, target_log_known, trimmed
 from gateway.mirror.partition.rules.state import PartitionPhase, PartitionState
-from gateway.mirror.partition.rules.translator import Planned
+from gateway.mirror.partition.rules.translator import PlannedBreakpoints
 from gateway.mirror.partition.rules.unknown_outcome import (
     accept_end,
     is_outcome_open,
@@ -94,7 +94,7 @@ class PartitionMirror(PartitionState):
             return self._guarded(lambda: map_known_for_outcome(self, translator, end))
         return map_known_at_start(self, translator, end)
 
-    def breakpoints_written(self, planned: Planned) -> Commands:
+    def breakpoints_written(self, planned: PlannedBreakpoints) -> Commands:
         """They are durable: the batches that waited for them may go."""
         if self.translator is not None and not self.ended:
             self.translator.durable(planned.up_to, planned.run)

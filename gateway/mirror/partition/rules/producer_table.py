@@ -35,7 +35,7 @@ _LAST_OFFSET_DELTA: Final = Struct(">i")  # at byte 23 of a v2 batch
 _PRODUCER: Final = Struct(">qhi")  # at byte 43: producer id, epoch, base sequence
 
 
-Known = PackedProducers | Mapping[int, tuple[ProducerEntry, ...]]
+KnownBatches = PackedProducers | Mapping[int, tuple[ProducerEntry, ...]]
 """Batches by producer id."""
 
 
@@ -200,7 +200,7 @@ def by_producer(entries: Iterable[ProducerEntry]) -> Mapping[int, tuple[Producer
     return found
 
 
-def retry_of(entries: Known, batch: bytes | bytearray | memoryview) -> int | None:
+def retry_of(entries: KnownBatches, batch: bytes | bytearray | memoryview) -> int | None:
     """The offset a batch got on the source, if it repeats one of `entries`; None if it is to be appended.
 
     The broker's own rule (ProducerStateEntry.findDuplicateBatch): same producer id, epoch, first and last

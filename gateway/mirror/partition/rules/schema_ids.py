@@ -3,7 +3,8 @@
 For topics with `MirrorRecord.translates_ids`; any other one is copied as bytes and has none of this. A batch of the
 source goes through `translated` before it is queued. So what is queued, sent, and sent again are the same bytes, and
 the offset map knows them by their checksum. With an id that the map lacks nothing of the batch, nor of what comes
-behind it, is queued: reading stops there until the map has the id (`MissingIds`), and the same offset is fetched again.
+behind it, is queued: reading stops there until the map has the id (`SchemaIdsMissing`), and the same offset is fetched
+again.
 
     fetched ──► translated ──► queued
                      └──► waits, fetches nothing ──► the map has the ids: fetched again
@@ -17,11 +18,11 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from gateway.mirror.partition.rules.log_tail import CannotMirror
-from gateway.mirror.partition.rules.opened import Item, Terms
+from gateway.mirror.partition.rules.opened import Item, OpeningTerms
 from gateway.state.records import MirrorError
 from protocol.batch.compression import TooLarge
 from protocol.batch.reencode import Piece
-from protocol.batch.schema_ids import Places, Translated, translated
+from protocol.batch.schema_ids import ReencodedIds, SchemaIdPlaces, translated
 
 MOST_TOLD: Final = 100
 """Ids of a partition that are told of; there may be as many as a batch has records."""
@@ -29,7 +30,7 @@ MOST_TOLD: Final = 100
 _GAP_S: Final = 5.0  # between two looks; what is more was no waiting: the link was paused
 
 
-class MissingIds(Exception):
+class SchemaIdsMissing(Exception):
     """A batch has ids that are not in the map. `at`: its first source offset."""
 
     def __init__(self, ids: frozenset[int], at: int) -> None:
@@ -38,7 +39,7 @@ class MissingIds(Exception):
         self.at = at
 
 
-class Waiting(NamedTuple):
+class SchemaIdWait(NamedTuple):
     """What a partition waits for. `for_s`: since when, in seconds that it could have been brought; `looked`: when
     that was counted last, on the monotonic clock."""
 
@@ -71,9 +72,9 @@ class IdRewriter:
 
     def __init__(self, ids: Callable[[], Mapping[int, int]], places: tuple[str, ...], patience_s: float) -> None:
         self._ids = ids
-        self._places = Places.named(places)
+        self._places = SchemaIdPlaces.named(places)
         self.patience_s = patience_s
-        self.waiting: Waiting | None = None
+        self.waiting: SchemaIdWait | None = None
         self.written = 0
 
     @property
@@ -81,7 +82,7 @@ class IdRewriter:
         """Ids that are waited for, the lowest ones."""
         return () if self.waiting is None else tuple(sorted(self.waiting.ids)[:MOST_TOLD])
 
-    def translated(self, batch: memoryview, at: int, terms: Terms) -> Translated:
+    def translated(self, batch: memoryview, at: int, terms: OpeningTerms) -> ReencodedIds:
         """A batch of the source, with the target's ids as of now. Changes nothing here, so threads may ask.
 
         Args:
@@ -97,23 +98,23 @@ class IdRewriter:
         except TooLarge as exc:
             raise terms.refusal(TooLarge(f"the batch at source offset {at}: {exc}")) from None
 
-    def of_piece(self, piece: Piece, at: int, terms: Terms) -> Item:
+    def of_piece(self, piece: Piece, at: int, terms: OpeningTerms) -> Item:
         """What is appended under other offsets, likewise. Raises MissingIds, besides."""
         made = self.translated(memoryview(piece.data), at, terms)
         if made.unknown:
-            raise MissingIds(made.unknown, at)
+            raise SchemaIdsMissing(made.unknown, at)
         return replace(piece, data=memoryview(made.batch)), made.count
 
-    def taken(self, made: Translated, at: int) -> memoryview:
+    def taken(self, made: ReencodedIds, at: int) -> memoryview:
         """It is to be queued. Raises MissingIds: an id of it is not in the map."""
         if made.unknown:
-            raise MissingIds(made.unknown, at)
+            raise SchemaIdsMissing(made.unknown, at)
         self.written += made.count
         return memoryview(made.batch)
 
-    def begin_waiting(self, missing: MissingIds, now: float) -> None:
+    def begin_waiting(self, missing: SchemaIdsMissing, now: float) -> None:
         """Nothing is fetched any more until `look` finds the ids."""
-        self.waiting = Waiting(missing.ids, missing.at, 0.0, now)
+        self.waiting = SchemaIdWait(missing.ids, missing.at, 0.0, now)
 
     def look(self, now: float) -> bool:
         """True when what was waited for is in the map: reading goes on.
@@ -129,7 +130,9 @@ class IdRewriter:
             self.waiting = None
             return True
         for_s = waiting.for_s + min(_GAP_S, max(0.0, now - waiting.looked))
-        self.waiting = Waiting(frozenset(found for found in waiting.ids if found not in ids), waiting.at, for_s, now)
+        self.waiting = SchemaIdWait(
+            frozenset(found for found in waiting.ids if found not in ids), waiting.at, for_s, now
+        )
         if for_s >= self.patience_s:
             raise CannotMirror(
                 MirrorError.SCHEMA_ID_UNKNOWN,

@@ -24,7 +24,7 @@ from gateway.mirror.partition.rules.fetch_cursor import CorruptBatch, FetchCurso
 from gateway.mirror.partition.rules.log_tail import CannotMirror
 from gateway.mirror.partition.rules.opened import Beside, Opened
 from gateway.mirror.partition.rules.producer_table import ProducerTable
-from gateway.mirror.partition.rules.schema_ids import MissingIds
+from gateway.mirror.partition.rules.schema_ids import SchemaIdsMissing
 from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S, LOW_LOG_END_S, RETRY_S, SLOW_RETRY_S
 from gateway.state.records import MirrorError
 from protocol.errors import ErrorCode, error_name
@@ -178,7 +178,7 @@ class SourceSide:
             except CorruptBatch as exc:
                 self.back_off(str(exc), now)
                 return (RefreshSource(),)
-            except MissingIds as exc:
+            except SchemaIdsMissing as exc:
                 if self.cursor.rewriter is not None:
                     self.cursor.rewriter.begin_waiting(exc, now)
             except Beside as exc:

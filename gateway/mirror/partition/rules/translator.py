@@ -38,7 +38,7 @@ _CRC: Final = Struct(">I")
 _CRC_AT: Final = 17
 
 
-class Planned(NamedTuple):
+class PlannedBreakpoints(NamedTuple):
     """Breakpoints to be made durable, for the batches up to the target offset `up_to`; `run`: see `Translator`."""
 
     changes: tuple[Change, ...]
@@ -156,7 +156,7 @@ class Translator:
         self._last = last
         return found
 
-    def planned(self) -> Planned | None:
+    def planned(self) -> PlannedBreakpoints | None:
         """The next breakpoints to be made durable; None if there are none now, or enough are under way."""
         planned, given = self._planned, self._given
         if not planned or len(given) >= AHEAD:
@@ -166,7 +166,7 @@ class Translator:
             base, change = planned.popleft()
             given.append(base)
             changes.append(change)
-        return Planned(tuple(changes), given[-1], self.run)
+        return PlannedBreakpoints(tuple(changes), given[-1], self.run)
 
     def acknowledged(self, position: int) -> None:
         """The target has everything below `position`."""

@@ -15,13 +15,13 @@ from gateway.access.rules.changes import (
     remembered_of,
     resource_of,
 )
-from gateway.access.rules.transform import Wanted
+from gateway.access.rules.transform import DesiredAcls
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
 from gateway.state.acls.acl_records import AclEntry, AclRecord, AclState
 from gateway.state.codec import decode, encode, key_of
 
 MAKING, MADE, HELD = AclState.MAKING, AclState.MADE, AclState.HELD
-NOBODY = Wanted(frozenset())
+NOBODY = DesiredAcls(frozenset())
 GOALS = ("wanted", "held", "neither")
 STATES = (None, MAKING, MADE, HELD)
 
@@ -40,7 +40,9 @@ A = acl()
 )
 def test_every_state(goal, there, state, over):
     """The invariants, whatever was interrupted where."""
-    want = {"wanted": Wanted(frozenset({A})), "held": Wanted(frozenset(), frozenset({A})), "neither": NOBODY}[goal]
+    want = {"wanted": DesiredAcls(frozenset({A})), "held": DesiredAcls(frozenset(), frozenset({A})), "neither": NOBODY}[
+        goal
+    ]
     remembered = {} if state is None else {A: state}
     found = changes(want, {A} if there else set(), remembered, {A} if over else set())
     ours = state in (MAKING, MADE)
@@ -58,7 +60,9 @@ def test_every_state(goal, there, state, over):
 @pytest.mark.parametrize(("goal", "there", "state"), list(product(GOALS, (True, False), STATES)))
 def test_it_comes_to_rest(goal, there, state):
     """Carried out as they say, the changes lead to the goal, and then to nothing more."""
-    want = {"wanted": Wanted(frozenset({A})), "held": Wanted(frozenset(), frozenset({A})), "neither": NOBODY}[goal]
+    want = {"wanted": DesiredAcls(frozenset({A})), "held": DesiredAcls(frozenset(), frozenset({A})), "neither": NOBODY}[
+        goal
+    ]
     present, remembered = ({A} if there else set()), ({} if state is None else {A: state})
     was_own = there and state not in (MAKING, MADE)
     for _ in range(3):
@@ -83,7 +87,7 @@ def test_it_comes_to_rest(goal, there, state):
 def test_deny_is_made_first_and_deleted_last():
     few = frozenset({acl("a"), acl("b", deny=True), acl("c")})
 
-    assert changes(Wanted(few), set(), {}).create[0] == acl("b", deny=True)
+    assert changes(DesiredAcls(few), set(), {}).create[0] == acl("b", deny=True)
     assert changes(NOBODY, few, dict.fromkeys(few, MADE)).delete[-1] == acl("b", deny=True)
 
 

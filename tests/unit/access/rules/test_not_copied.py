@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.access.rules import not_copied as rules
-from gateway.access.rules.not_copied import ClusterSettings, Kind, not_copied
+from gateway.access.rules.not_copied import ClusterSettings, NotCopiedKind, not_copied
 
 
 def test_what_differs_is_said_with_both_values():
@@ -11,10 +11,10 @@ def test_what_differs_is_said_with_both_values():
     target = ClusterSettings({"User:bob": 1}, {"same": 1, "eligible": 1}, {"num.partitions": "1", "x": "1"})
     said = [(one.kind, one.name, one.source, one.target) for one in not_copied(source, target)]
     assert said == [
-        (Kind.DELEGATION_TOKENS, "User:alice", "2", ""),
-        (Kind.FEATURE_LEVEL, "eligible", "", "1"),
-        (Kind.FEATURE_LEVEL, "share.version", "1", ""),
-        (Kind.BROKER_DEFAULT, "num.partitions", "6", "1"),
+        (NotCopiedKind.DELEGATION_TOKENS, "User:alice", "2", ""),
+        (NotCopiedKind.FEATURE_LEVEL, "eligible", "", "1"),
+        (NotCopiedKind.FEATURE_LEVEL, "share.version", "1", ""),
+        (NotCopiedKind.BROKER_DEFAULT, "num.partitions", "6", "1"),
     ]
 
 
@@ -24,8 +24,8 @@ def test_equal_clusters_have_nothing_to_say():
 
 
 def test_what_cannot_be_read_is_said():
-    (said,) = not_copied(ClusterSettings(unknown={Kind.BROKER_DEFAULT: "no right"}), ClusterSettings())
-    assert (said.kind, said.detail) == (Kind.BROKER_DEFAULT, "not known of the source: no right")
+    (said,) = not_copied(ClusterSettings(unknown={NotCopiedKind.BROKER_DEFAULT: "no right"}), ClusterSettings())
+    assert (said.kind, said.detail) == (NotCopiedKind.BROKER_DEFAULT, "not known of the source: no right")
 
 
 def test_owners_are_bounded(monkeypatch):

@@ -15,13 +15,13 @@ from gateway.access.rules.quotas import (
     require_factors,
     scaled,
 )
-from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.quota import EntityType, QuotaEntityPart, QuotaKey
 
 RATE = "producer_byte_rate"
 
 
 def quota(key: str = RATE, **parts: str | None) -> QuotaKey:
-    entity = tuple(Part(EntityType(kind.replace("_", "-")), name) for kind, name in parts.items())
+    entity = tuple(QuotaEntityPart(EntityType(kind.replace("_", "-")), name) for kind, name in parts.items())
     return QuotaKey(entity, key)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from gateway.access.rules import users
-from gateway.access.rules.users import Identities, TooManyUsers, UserState, in_requests, notes, plan_users
+from gateway.access.rules.users import ClientIdentities, TooManyUsers, UserState, in_requests, notes, plan_users
 from gateway.kafka.rules.scram import LEAST_ITERATIONS, MOST_ITERATIONS, ScramKey, ScramMechanism
 
 SHA256, SHA512 = ScramMechanism.SHA_256, ScramMechanism.SHA_512
 ALICE, BOB = ScramKey("alice", SHA256), ScramKey("bob", SHA512)
-RELAYED = Identities(relayed=("listener",))
+RELAYED = ClientIdentities(relayed=("listener",))
 
 
 def states(
-    rules: str = "DEFAULT", identities: Identities = RELAYED, target: tuple[ScramKey, ...] = ()
+    rules: str = "DEFAULT", identities: ClientIdentities = RELAYED, target: tuple[ScramKey, ...] = ()
 ) -> dict[str, UserState]:
     rows = plan_users({ALICE: 4096, BOB: 8192}, target, rules, identities)
     return {row.user: row.state for row in rows}
@@ -45,17 +45,17 @@ def test_two_users_do_not_become_one():
 
 
 def test_nobody_gets_the_gateways_own_name():
-    identities = Identities(own="bob", relayed=("listener",))
+    identities = ClientIdentities(own="bob", relayed=("listener",))
     assert states(identities=identities) == {"alice": UserState.MISSING, "bob": UserState.OWN_NAME}
 
 
 @pytest.mark.parametrize(
     ("identities", "alice"),
     [
-        (Identities(by_token=("listener",)), UserState.NOT_NEEDED),
-        (Identities(by_token=("listener",), relayed=("listeners.sasl",)), UserState.MISSING),
-        (Identities(by_token=("listener",), relayed=("listeners.sasl",), without=("al*",)), UserState.NOT_NEEDED),
-        (Identities(), UserState.MISSING),
+        (ClientIdentities(by_token=("listener",)), UserState.NOT_NEEDED),
+        (ClientIdentities(by_token=("listener",), relayed=("listeners.sasl",)), UserState.MISSING),
+        (ClientIdentities(by_token=("listener",), relayed=("listeners.sasl",), without=("al*",)), UserState.NOT_NEEDED),
+        (ClientIdentities(), UserState.MISSING),
     ],
 )
 def test_who_comes_by_token_needs_none(identities, alice):
@@ -81,8 +81,10 @@ def test_the_number_is_bounded(monkeypatch):
 
 
 def test_notes():
-    assert notes(Identities(by_token=("listener",), relayed=("listeners.a",)))[0].startswith("clients of listener need")
-    assert "no listener" in notes(Identities(relayed=("listener",), without=("x",)))[0]
+    assert notes(ClientIdentities(by_token=("listener",), relayed=("listeners.a",)))[0].startswith(
+        "clients of listener need"
+    )
+    assert "no listener" in notes(ClientIdentities(relayed=("listener",), without=("x",)))[0]
     assert notes(RELAYED) == []
 
 

@@ -7,14 +7,14 @@ import base64
 import httpx
 import pytest
 
-from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.quota import EntityType, QuotaEntityPart, QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism, salted
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.shared_app import shared_app
 
 ALICE = ScramKey("alice", ScramMechanism.SHA_256)
 SALT = b"0123456789abcdef"
-QUOTA = QuotaKey((Part(EntityType.USER, None),), "producer_byte_rate")
+QUOTA = QuotaKey((QuotaEntityPart(EntityType.USER, None),), "producer_byte_rate")
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from gateway.cli.jobs.gateway import JobReports, ask_again
 from gateway.cli.jobs.link import read_again
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.link_plan import LinkPlan
-from gateway.jobs.lost_records import Lost
+from gateway.jobs.lost_records import LostRange
 
-LOST = Lost("orders", 0, 100, 200)
+LOST = LostRange("orders", 0, 100, 200)
 TOLD = {"mirror_topic_name": "west.orders", "partition": 0, "first": 100, "following": 200}
 
 
@@ -39,7 +39,7 @@ class Gateway:
 def test_a_loss_is_told_with_a_heartbeat_until_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     gateway = Gateway(503, 204, 204)
     reports = gateway.reports(monkeypatch)
-    answered: list[Lost] = []
+    answered: list[LostRange] = []
     reports.lost.add(LOST, lambda: answered.append(LOST))
     reports.heartbeat.step()
     assert answered == []

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.quota import EntityType, QuotaEntityPart, QuotaKey
 
-ALICE = QuotaKey((Part(EntityType.USER, "alice"),), "producer_byte_rate")
-ANYBODY = QuotaKey((Part(EntityType.USER, None),), "request_percentage")
+ALICE = QuotaKey((QuotaEntityPart(EntityType.USER, "alice"),), "producer_byte_rate")
+ANYBODY = QuotaKey((QuotaEntityPart(EntityType.USER, None),), "request_percentage")
 
 
 @pytest.fixture

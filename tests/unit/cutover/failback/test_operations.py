@@ -10,7 +10,7 @@ from gateway.cutover.failback.rules.failback_promote import stopped
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.errors import BadRequest, Conflict, SourceUnreachable
-from gateway.kafka.admin import ConfigChange
+from gateway.kafka.admin import TopicConfigChange
 from gateway.kafka.connection.errors import RequestTimedOut
 from gateway.kafka.rules.topic_configs import TIMESTAMP_TYPE as STAMPED
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
@@ -70,7 +70,7 @@ async def test_a_topic_whose_configs_may_be_changed_yet_waits_for_that_and_does_
     plane = scene.plane
     plane.source.refuse["alter_topic_configs"] = RequestTimedOut("no answer")
     with pytest.raises(RequestTimedOut):
-        await plane.parts.lifted.alter(plane.source, {"orders": ConfigChange({"retention.ms": "-1"})})
+        await plane.parts.lifted.alter(plane.source, {"orders": TopicConfigChange({"retention.ms": "-1"})})
     del plane.source.refuse["alter_topic_configs"]
     await scene.set(S.PENDING_MIRROR, restore_configs={"retention.ms": "77"})
     scene.periods.resume()

@@ -24,16 +24,16 @@ from gateway.fleet.rules.assignment import (
     encode_subscription,
     group_bytes,
 )
-from gateway.fleet.rules.membership import Gateway, Role, assign
+from gateway.fleet.rules.membership import FleetMember, FleetRole, assign
 from gateway.mirror.rules.period import MirrorPartition
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 partitions = st.frozensets(st.builds(MirrorPartition, names, names, st.integers(0, 2**31 - 1)), max_size=6)
 gateways = st.builds(
-    Gateway,
+    FleetMember,
     name=names,
     incarnation=names,
-    role=st.sampled_from(Role),
+    role=st.sampled_from(FleetRole),
     peer=names,
     lease_s=st.integers(1, 2**31 - 1).map(lambda ms: ms / 1000),
     owned=partitions,
@@ -56,14 +56,14 @@ assignments = st.builds(
 
 
 @given(gateways, st.sampled_from([0, 3, 1_000]))
-def test_a_subscription_comes_back(gateway: Gateway, plain: int) -> None:
+def test_a_subscription_comes_back(gateway: FleetMember, plain: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blobs, "_PLAIN", plain)
         assert decode_subscription(encode_subscription(gateway)) == gateway
 
 
 @given(gateways)
-def test_a_member_of_an_older_version_is_understood(gateway: Gateway) -> None:
+def test_a_member_of_an_older_version_is_understood(gateway: FleetMember) -> None:
     """It says nothing behind its keys."""
     older = replace(gateway, reads=1, bootstrap="")
     assert decode_subscription(encode_subscription(older)[: -2 - 4 - 1 - 2]) == older
@@ -86,7 +86,9 @@ def test_what_a_hundred_thousand_partitions_take_goes_into_a_broker_s_record() -
     told = encode_assignment(FleetAssignment(leader="gateway-0", owners=owners), PACKED)
     said = [
         encode_subscription(
-            Gateway(name=name, incarnation="1", role=Role.NODE, peer="h:1", lease_s=1.0, owned=owned, reads=PACKED)
+            FleetMember(
+                name=name, incarnation="1", role=FleetRole.NODE, peer="h:1", lease_s=1.0, owned=owned, reads=PACKED
+            )
         )
         for name, owned in owners.items()
     ]
@@ -107,10 +109,10 @@ def test_the_record_of_the_largest_fleet_is_one_that_a_broker_takes() -> None:
     ids = {name: f"lockgate-{uuid.UUID(int=n)}" for n, name in enumerate(FLEET)}
     said = [
         encode_subscription(
-            Gateway(
+            FleetMember(
                 name=name,
                 incarnation=f"{1_764_300_000_000 + n:015d}-0123abcd",
-                role=Role.NODE,
+                role=FleetRole.NODE,
                 peer=peers[name],
                 lease_s=600.0,
                 owned=owners[name],
@@ -148,7 +150,7 @@ def test_an_outline_tells_where_the_rest_is_to_be_had_and_newer_ones_are_read(
 
 
 @given(gateways.filter(lambda one: bool(one.owned)))
-def test_who_has_no_room_to_say_what_it_owns_says_so(gateway: Gateway) -> None:
+def test_who_has_no_room_to_say_what_it_owns_says_so(gateway: FleetMember) -> None:
     said = decode_subscription(encode_subscription(gateway, room=3))
     assert said == replace(gateway, owned=frozenset(), tells=False)
 
@@ -176,7 +178,7 @@ def test_arbitrary_bytes_do_no_harm(blob: bytes) -> None:
 
 
 def test_what_a_gateway_cannot_be_is_named() -> None:
-    blob = encode_subscription(Gateway(name="g", incarnation="1", role=Role.NODE, peer="h:1", lease_s=1.0))
+    blob = encode_subscription(FleetMember(name="g", incarnation="1", role=FleetRole.NODE, peer="h:1", lease_s=1.0))
     with pytest.raises(MalformedAssignment, match="role 'nodd'"):
         decode_subscription(blob.replace(b"node", b"nodd"))
     with pytest.raises(MalformedAssignment, match="lease of 0 ms"):

@@ -5,11 +5,11 @@ import pytest
 from gateway.fleet.rules.assignment import FleetAssignment, MalformedAssignment, encode_assignment, encode_subscription
 from gateway.fleet.rules.group import FINAL, NEW_AFTER, REJOIN_AFTER, FleetGroupState, GroupRefused, MembershipPhase
 from gateway.fleet.rules.leases import WriteLease
-from gateway.fleet.rules.membership import Gateway, Role
+from gateway.fleet.rules.membership import FleetMember, FleetRole
 from protocol.errors import ErrorCode
 
 ASSIGNMENT = encode_assignment(FleetAssignment(leader="a"))
-A = Gateway(name="a", incarnation="1", role=Role.NODE, peer="a:1", lease_s=10.0)
+A = FleetMember(name="a", incarnation="1", role=FleetRole.NODE, peer="a:1", lease_s=10.0)
 
 
 def stable() -> FleetGroupState:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from gateway.fleet.rules import membership
 from gateway.fleet.rules.membership import (
     MOST_MOVES,
-    Gateway,
+    FleetMember,
+    FleetRole,
     Registered,
-    Role,
     admit,
     assign,
     balanced,
@@ -33,12 +33,12 @@ from gateway.mirror.rules.period import MirrorPartition
 PARTITIONS = [MirrorPartition("l", topic, index) for topic in ("t", "u") for index in range(8)]
 
 
-def gateway(name: str, role: Role = Role.NODE, incarnation: str = "1") -> Gateway:
-    return Gateway(name=name, incarnation=incarnation, role=role, peer=f"{name}:1", lease_s=60.0)
+def gateway(name: str, role: FleetRole = FleetRole.NODE, incarnation: str = "1") -> FleetMember:
+    return FleetMember(name=name, incarnation=incarnation, role=role, peer=f"{name}:1", lease_s=60.0)
 
 
 def test_a_sidecar_leads_only_where_there_is_no_node() -> None:
-    sidecar, node = gateway("a", Role.SIDECAR), gateway("b")
+    sidecar, node = gateway("a", FleetRole.SIDECAR), gateway("b")
     assert steps_back(sidecar, [sidecar, node])
     assert not steps_back(sidecar, [sidecar])
     assert not steps_back(node, [sidecar, node])

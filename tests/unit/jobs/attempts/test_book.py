@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gateway.fleet.rules.leases import presumable_after
-from gateway.jobs.attempts.book import AttemptBook
+from gateway.jobs.attempts.book import AttemptRegistry
 
 ONE, TWO = ("orders", 0), ("orders", 1)
 LEASE_S = 10.0
 
 
 def test_a_newer_attempt_waits_until_the_older_ones_lease_is_over() -> None:
-    book = AttemptBook(LEASE_S)
+    book = AttemptRegistry(LEASE_S)
     assert book.claim(7, [ONE], 0.0)
     book.answered(7, 3.0)
 
@@ -24,7 +24,7 @@ def test_a_newer_attempt_waits_until_the_older_ones_lease_is_over() -> None:
 
 
 def test_an_attempt_that_has_ended_is_not_waited_for() -> None:
-    book = AttemptBook(LEASE_S)
+    book = AttemptRegistry(LEASE_S)
     book.claim(7, [ONE], 0.0)
     book.answered(7, 3.0)
     book.claim(9, [ONE], 4.0)
@@ -35,7 +35,7 @@ def test_an_attempt_that_has_ended_is_not_waited_for() -> None:
 
 
 def test_an_older_attempt_that_comes_late_is_refused() -> None:
-    book = AttemptBook(LEASE_S)
+    book = AttemptRegistry(LEASE_S)
     book.claim(9, [ONE, TWO], 0.0)
     book.ended(9)
 
@@ -44,7 +44,7 @@ def test_an_older_attempt_that_comes_late_is_refused() -> None:
 
 
 def test_attempts_of_other_partitions_do_not_meet() -> None:
-    book = AttemptBook(LEASE_S)
+    book = AttemptRegistry(LEASE_S)
     book.claim(7, [ONE], 0.0)
     book.answered(7, 0.0)
     book.claim(8, [TWO], 0.0)

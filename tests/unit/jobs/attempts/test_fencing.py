@@ -13,7 +13,7 @@ import pytest
 from gateway.jobs.attempts.client import Attempt, AttemptFenced
 from gateway.jobs.attempts.server import STRANGERS, AttemptServer
 from gateway.jobs.attempts.wire import MAY, Hello, lost_line
-from gateway.jobs.lost_records import Lost, LostBook
+from gateway.jobs.lost_records import LostRange, LostRecordLog
 from tests.support.waiting import wait_until_async
 
 KEYS = [("orders", 0)]
@@ -161,15 +161,15 @@ async def test_a_driver_out_of_reach_is_told_with_the_remedy(server: AttemptServ
 
 async def test_what_an_attempt_goes_on_without_is_told_before_it_hears_so() -> None:
     """Of one that is waited for; meanwhile it may append."""
-    book = LostBook()
+    book = LostRecordLog()
     server = AttemptServer("127.0.0.1", "127.0.0.1", tell_lost=book.add)
     await asyncio.to_thread(server.start)
     attempt = Attempt(server.address, 1)
-    lost = [Lost("orders", 0, 100, 200), Lost("käse", 1, 5, 6)]
-    heard: list[Lost] = []
+    lost = [LostRange("orders", 0, 100, 200), LostRange("käse", 1, 5, 6)]
+    heard: list[LostRange] = []
     all_heard, renewed = asyncio.Event(), asyncio.Event()
 
-    def told(one: Lost) -> None:
+    def told(one: LostRange) -> None:
         heard.append(one)
         if heard == lost:
             all_heard.set()
@@ -191,11 +191,11 @@ async def test_what_an_attempt_goes_on_without_is_told_before_it_hears_so() -> N
 
 
 async def test_an_answer_that_comes_after_the_drivers_end_is_nobodys() -> None:
-    book = LostBook()
+    book = LostRecordLog()
     server = AttemptServer("127.0.0.1", "127.0.0.1", tell_lost=book.add)
     await asyncio.to_thread(server.start)
     with frozen(server, 1) as connection:
-        connection.sendall(lost_line(Lost("orders", 0, 1, 2)))
+        connection.sendall(lost_line(LostRange("orders", 0, 1, 2)))
         await wait_until_async(lambda: bool(book.all), 10)
         await asyncio.to_thread(server.close)
         assert book.tell(lambda _: True)

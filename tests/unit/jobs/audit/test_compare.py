@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.jobs.audit.kinds import Kind
-from gateway.jobs.audit.verdict import AuditVerdict, Finding
+from gateway.jobs.audit.kinds import DifferenceKind
+from gateway.jobs.audit.verdict import AuditVerdict, PartitionVerdict
 from tests.support.jobs.audit_logs import TRANSACTIONAL, Log, Logs, audit, copied, facts_of, plain_log
 from tests.support.jobs.audit_logs import given as record
 from tests.support.mirror.source_log import Given
@@ -48,7 +48,7 @@ def rebatched(log: Log, cuts: Sequence[int]) -> Log:
     return other.add(batch) if batch else other
 
 
-def look(source: Log, target: Log, parts: int = 1) -> Finding:
+def look(source: Log, target: Log, parts: int = 1) -> PartitionVerdict:
     logs = Logs(source, target)
     return audit(facts_of(logs), logs, parts=parts)
 
@@ -101,7 +101,7 @@ def test_one_record_changed_is_the_first_difference(size: int, at: int, parts: i
     assert finding.verdict is AuditVerdict.DIFFERENT
     assert finding.sums.different == 1
     assert finding.sums.first is not None
-    assert (finding.sums.first.source_offset, finding.sums.first.kind) == (at, Kind.VALUE)
+    assert (finding.sums.first.source_offset, finding.sums.first.kind) == (at, DifferenceKind.VALUE)
     assert finding.identical_up_to == at
 
 

@@ -13,7 +13,7 @@ from gateway.jobs.audit import job as module
 from gateway.jobs.audit.asked import ask
 from gateway.jobs.audit.job import run_audit
 from gateway.jobs.audit.report import ClusterFacts
-from gateway.jobs.audit.scene import AuditOptions, Scene
+from gateway.jobs.audit.scene import AuditInput, AuditOptions
 from gateway.jobs.audit.verdict import AuditVerdict
 from gateway.jobs.errors import JobFailed
 from gateway.state.records import MirrorMode
@@ -44,7 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         given.extend(works)
         return []
 
-    monkeypatch.setattr(module, "prepare", lambda *_: Scene(FACTS, FACTS, [one], {}, 0, ({}, {})))
+    monkeypatch.setattr(module, "prepare", lambda *_: AuditInput(FACTS, FACTS, [one], {}, 0, ({}, {})))
     monkeypatch.setattr(module, "changed", lambda *_: {})
     monkeypatch.setattr(module, "run", tasks)
     monkeypatch.setattr(module, "noted", lambda *_: None)

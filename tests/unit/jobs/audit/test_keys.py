@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gateway.jobs.audit import keys
 from gateway.jobs.audit.asked import Policy
-from gateway.jobs.audit.kinds import Kind
-from gateway.jobs.audit.verdict import AuditVerdict, Finding
+from gateway.jobs.audit.kinds import DifferenceKind
+from gateway.jobs.audit.verdict import AuditVerdict, PartitionVerdict
 from tests.audit_mutations.history import STATES, compacted, drop
 from tests.support.jobs.audit_logs import T0, Log, Logs, audit, copied, facts_of
 from tests.support.mirror.source_log import Given
@@ -28,7 +28,7 @@ def log_of(records: list[Written]) -> Log:
     return log
 
 
-def look(source: Log, target: Log) -> Finding:
+def look(source: Log, target: Log) -> PartitionVerdict:
     logs = Logs(source, target)
     return audit(facts_of(logs, source_policy=CLEANED, target_policy=CLEANED), logs)
 
@@ -69,7 +69,7 @@ def test_the_last_value_of_a_key_is_missed(records: list[Written], below: int, k
     drop(target, last.offset)
     finding = look(source, target)
     assert finding.verdict is AuditVerdict.DIFFERENT
-    assert finding.sums.source_only[Kind.MISSING_ON_TARGET] >= 1
+    assert finding.sums.source_only[DifferenceKind.MISSING_ON_TARGET] >= 1
     first = finding.sums.first
     assert first is not None
     assert first.source is not None
@@ -81,7 +81,7 @@ def test_an_older_value_that_comes_back_to_life() -> None:
     source, target = log_of([(1, False), (2, False), (1, True)]), log_of([(1, False), (2, False), (1, True)])
     drop(target, 2)
     finding = look(source, target)
-    assert finding.sums.source_only == {Kind.MISSING_ON_TARGET: 1}
+    assert finding.sums.source_only == {DifferenceKind.MISSING_ON_TARGET: 1}
     assert finding.verdict is AuditVerdict.DIFFERENT
 
 
@@ -94,7 +94,7 @@ def test_a_cleaner_that_went_by_a_later_record() -> None:
         log.add([Given(2, T0 + 2, b"k1", b"later")])
     drop(target, 0)
     finding = audit(facts, logs)
-    assert finding.sums.source_only == {Kind.COMPACTION: 1}
+    assert finding.sums.source_only == {DifferenceKind.COMPACTION: 1}
     assert finding.verdict is AuditVerdict.IDENTICAL
 
 
@@ -104,7 +104,7 @@ def test_records_without_a_key_are_not_explained() -> None:
         source.add([Given(offset, T0, key, b"v")])
     target = copied(source)
     drop(target, 0)
-    assert look(source, target).sums.source_only == {Kind.MISSING_ON_TARGET: 1}
+    assert look(source, target).sums.source_only == {DifferenceKind.MISSING_ON_TARGET: 1}
 
 
 @pytest.mark.parametrize("state", STATES)

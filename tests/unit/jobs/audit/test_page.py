@@ -10,19 +10,19 @@ from typing import Any
 from gateway.jobs.audit.page import SHOWN, page
 from gateway.jobs.audit.report import ClusterFacts, Report
 from gateway.jobs.audit.sums import sum_lines
-from gateway.jobs.audit.verdict import Finding
+from gateway.jobs.audit.verdict import PartitionVerdict
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.provenance import kind_of_writer
 from tests.support.jobs.audit_logs import Log, Logs, audit, copied, facts_of, plain_log
 
 
-def finding(source: Log, target: Log, index: int = 0) -> Finding:
+def finding(source: Log, target: Log, index: int = 0) -> PartitionVerdict:
     logs = Logs(source, target)
     found = audit(facts_of(logs, topic="<b>t</b>"), logs)
     return replace(found, asked=replace(found.asked, partition=index))
 
 
-def report(*findings: Finding, **options: Any) -> dict[str, Any]:
+def report(*findings: PartitionVerdict, **options: Any) -> dict[str, Any]:
     return Report(
         source=ClusterFacts("s", "a:1", 1),
         target=ClusterFacts("t", "b:1", 1),

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.jobs.audit import scene as module
-from gateway.jobs.audit.clusters import Side
-from gateway.jobs.audit.scene import AuditOptions, Scene, changed
+from gateway.jobs.audit.clusters import AuditCluster
+from gateway.jobs.audit.scene import AuditInput, AuditOptions, changed
 from gateway.jobs.errors import JobFailed
 from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.state.records import MirrorMode, MirrorRecord
@@ -49,19 +49,19 @@ class Loops:
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def find(self: Side) -> None:
+    async def find(self: AuditCluster) -> None:
         ids: Any = self.cluster
         self.ids |= {topic: ids[self.name(topic)] for topic in self.topics if self.name(topic) in ids}
 
-    monkeypatch.setattr(Side, "find", find)
+    monkeypatch.setattr(AuditCluster, "find", find)
 
 
 SAME = ({"t": "1", "u": "2"}, {"w.t": "3", "w.u": "4"})
 
 
-def scene() -> Scene:
+def scene() -> AuditInput:
     facts: Any = None
-    return Scene(facts, facts, [], {}, 0, ({"t": "1", "u": "2"}, {"t": "3", "u": "4"}))
+    return AuditInput(facts, facts, [], {}, 0, ({"t": "1", "u": "2"}, {"t": "3", "u": "4"}))
 
 
 def records() -> dict[str, MirrorRecord]:

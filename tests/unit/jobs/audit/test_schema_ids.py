@@ -8,10 +8,10 @@ from struct import pack
 import pytest
 
 from gateway.jobs.audit.schema_ids import MOST_TOLD, IdTranslation
-from gateway.jobs.audit.verdict import AuditVerdict, Finding
+from gateway.jobs.audit.verdict import AuditVerdict, PartitionVerdict
 from gateway.state.records import MirrorRecord, PartitionStart
 from gateway.state.schemas.schema_options import ID_PLACES
-from protocol.batch.schema_ids import Places, translated
+from protocol.batch.schema_ids import SchemaIdPlaces, translated
 from tests.support.jobs.audit_logs import T0, TRANSACTIONAL, Log, Logs, audit, copied, facts_of
 from tests.support.mirror.source_log import Given
 
@@ -39,13 +39,13 @@ def source_of(ids: Sequence[int], codec: int = 0) -> Log:
     return log
 
 
-def mirrored(source: Log, ids: Mapping[int, int] = IDS, places: Places = Places()) -> Log:  # noqa: B008 - a value
+def mirrored(source: Log, ids: Mapping[int, int] = IDS, places: SchemaIdPlaces = SchemaIdPlaces()) -> Log:  # noqa: B008 - a value
     """The copy as a mirror makes it that writes ids anew."""
     made = [(bytes(translated(memoryview(batch), ids, places).batch), aborted) for batch, aborted in source.batches]
     return copied(Log(made))
 
 
-def look(source: Log, target: Log, ids: Mapping[int, int] = IDS, same: Mapping[int, int] = {}) -> Finding:
+def look(source: Log, target: Log, ids: Mapping[int, int] = IDS, same: Mapping[int, int] = {}) -> PartitionVerdict:
     logs = Logs(source, target)
     return audit(facts_of(logs, record=RECORD), logs, ids=IdTranslation(ids=ids, same=same, places=ID_PLACES))
 
@@ -63,8 +63,10 @@ def test_bytes_that_are_the_sources_differ() -> None:
     assert look(source, copied(source)).sentence == "DIFFERENT through the id map at offset 0: key; 3 in all"
 
 
-@pytest.mark.parametrize(("places", "kind"), [(Places(key=False), "key"), (Places(value=False), "value")])
-def test_one_place_that_was_left_out_is_found(places: Places, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("places", "kind"), [(SchemaIdPlaces(key=False), "key"), (SchemaIdPlaces(value=False), "value")]
+)
+def test_one_place_that_was_left_out_is_found(places: SchemaIdPlaces, kind: str) -> None:
     source = source_of([1, 2, 3])
     finding = look(source, mirrored(source, places=places))
     assert finding.sums.first is not None

@@ -13,7 +13,7 @@ import pytest
 from gateway.jobs.audit.asked import Policy, why_not
 from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.sums import Answer, Sums
-from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict, Finding, gather, overall
+from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict, PartitionVerdict, gather, overall
 from gateway.jobs.audit.work import by_keys
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import MirrorRecord, PartitionStart
@@ -25,7 +25,7 @@ DAY = 86_400_000
 NOW = 1_800_000_000_000
 
 
-def of(source: Log, target: Log) -> Finding:
+def of(source: Log, target: Log) -> PartitionVerdict:
     logs = Logs(source, target)
     return audit(facts_of(logs), logs)
 
@@ -182,7 +182,7 @@ def framed(schema_id: int, rest: bytes = b"x") -> bytes:
     return b"\0" + pack(">i", schema_id) + rest
 
 
-def found(source: Log, target: Log, **more: object) -> Finding:
+def found(source: Log, target: Log, **more: object) -> PartitionVerdict:
     logs = Logs(source, target)
     finding = audit(facts_of(logs, **more), logs)
     assert finding.verdict is AuditVerdict.DIFFERENT

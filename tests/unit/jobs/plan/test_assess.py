@@ -3,7 +3,7 @@ import math
 import pytest
 
 from gateway.jobs.plan.assess import Fate, catch_up_s, duration, make_plan, plan_group, plan_topic
-from gateway.jobs.plan.facts import GroupFacts, Inventory, PlanFacts, Rates, Sample, TargetFacts
+from gateway.jobs.plan.facts import BatchSample, CopyRates, GroupFacts, Inventory, PlanFacts, TargetFacts
 
 GB = 10**9
 
@@ -37,7 +37,7 @@ def group(**changes: object) -> GroupFacts:
 
 
 def test_a_plain_topic_is_preserved() -> None:
-    found = plan_topic(topic(sample=Sample(batches=5, idempotent=5)), target())
+    found = plan_topic(topic(sample=BatchSample(batches=5, idempotent=5)), target())
     assert (found.fate, found.reasons, found.blockers) == (Fate.PRESERVED, (), ())
 
 
@@ -45,9 +45,9 @@ def test_a_plain_topic_is_preserved() -> None:
     ("changes", "reason"),
     [
         ({"configs": {"cleanup.policy": "compact"}}, "compact"),
-        ({"sample": Sample(transactional=1)}, "transactional producers"),
-        ({"sample": Sample(control=1)}, "transactional producers"),
-        ({"sample": Sample(with_gaps=1)}, "gaps"),
+        ({"sample": BatchSample(transactional=1)}, "transactional producers"),
+        ({"sample": BatchSample(control=1)}, "transactional producers"),
+        ({"sample": BatchSample(with_gaps=1)}, "gaps"),
     ],
 )
 def test_what_cannot_be_preserved(changes: dict[str, object], reason: str) -> None:
@@ -89,13 +89,13 @@ def test_groups() -> None:
 
 
 def test_catch_up() -> None:
-    assert catch_up_s([topic()], Rates(total=10.0**8)) == 10
+    assert catch_up_s([topic()], CopyRates(total=10.0**8)) == 10
     # 1,000 bytes an offset, 50,000 offsets a second: half of the rate is needed for what is new
-    assert catch_up_s([topic(offsets_per_s=50_000.0)], Rates(total=10.0**8)) == 20
-    assert catch_up_s([topic(offsets_per_s=100_000.0)], Rates(total=10.0**8)) == math.inf
-    assert catch_up_s([topic(bytes=-1)], Rates(total=10.0**8)) is None
-    assert catch_up_s([topic()], Rates(total=0)) is None
-    assert catch_up_s([], Rates(total=1.0)) == 0
+    assert catch_up_s([topic(offsets_per_s=50_000.0)], CopyRates(total=10.0**8)) == 20
+    assert catch_up_s([topic(offsets_per_s=100_000.0)], CopyRates(total=10.0**8)) == math.inf
+    assert catch_up_s([topic(bytes=-1)], CopyRates(total=10.0**8)) is None
+    assert catch_up_s([topic()], CopyRates(total=0)) is None
+    assert catch_up_s([], CopyRates(total=1.0)) == 0
     assert [duration(at) for at in (None, math.inf, 3, 7200, 3 * 86_400)] == [
         "not known",
         "never",
@@ -109,7 +109,7 @@ def test_a_plan_names_its_blockers() -> None:
     busy = topic("busy", offsets_per_s=1e6)
     found = make_plan(
         Inventory(cluster_id="s", brokers=3, topics=(topic("a"), busy), target=target(topics={"a": 1})),
-        Rates(total=1e6, asked_for=True),
+        CopyRates(total=1e6, asked_for=True),
     )
     assert found.blockers == (
         "a: the target has a topic a with 1 records",
@@ -120,7 +120,7 @@ def test_a_plan_names_its_blockers() -> None:
 def test_a_rate_that_was_measured_with_one_reader_blocks_nothing() -> None:
     """200 MB/s are written, one reader got 150: more readers get more."""
     busy = topic("busy", offsets_per_s=200_000.0)
-    found = make_plan(Inventory(cluster_id="s", brokers=3, topics=(busy,)), Rates(total=150e6, one=150e6))
+    found = make_plan(Inventory(cluster_id="s", brokers=3, topics=(busy,)), CopyRates(total=150e6, one=150e6))
     assert found.blockers == ()
     assert "200.0 MB/s are written, more than the 150.0 MB/s that were measured" in found.notes[0]
     assert "how fast the target is written is not known" in found.notes[1]
@@ -128,19 +128,21 @@ def test_a_rate_that_was_measured_with_one_reader_blocks_nothing() -> None:
 
 def test_the_largest_partition_takes_its_time() -> None:
     skewed = topic(bytes=10 * GB, largest_bytes=9 * GB)
-    assert catch_up_s([skewed], Rates(total=1e9, one=1e8)) == 90
-    assert catch_up_s([topic(bytes=10 * GB, largest_bytes=GB)], Rates(total=1e9, one=1e8)) == 10
+    assert catch_up_s([skewed], CopyRates(total=1e9, one=1e8)) == 90
+    assert catch_up_s([topic(bytes=10 * GB, largest_bytes=GB)], CopyRates(total=1e9, one=1e8)) == 10
 
 
 def test_room_on_the_target_with_replicas() -> None:
     inventory = Inventory(cluster_id="s", brokers=3, topics=(topic(),), target=target(brokers=2))
-    assert make_plan(inventory, Rates(total=1e8, asked_for=True)).notes == (
+    assert make_plan(inventory, CopyRates(total=1e8, asked_for=True)).notes == (
         "the copy takes 2.0 GB on the target, with its replicas",
     )
 
 
 def test_a_topic_that_cannot_be_read_is_not_preserved() -> None:
-    found = plan_topic(topic(sample=Sample(unread="orders-0: TOPIC_AUTHORIZATION_FAILED") + Sample(batches=1)), None)
+    found = plan_topic(
+        topic(sample=BatchSample(unread="orders-0: TOPIC_AUTHORIZATION_FAILED") + BatchSample(batches=1)), None
+    )
     assert found.fate is Fate.REFUSED
     assert found.blockers == (
         "it cannot be read, so nothing is known of its records: orders-0: TOPIC_AUTHORIZATION_FAILED",
@@ -148,7 +150,7 @@ def test_a_topic_that_cannot_be_read_is_not_preserved() -> None:
 
 
 def test_records_of_an_old_format_are_said() -> None:
-    found = plan_topic(topic(sample=Sample(old_format=1)), None)
+    found = plan_topic(topic(sample=BatchSample(old_format=1)), None)
     assert (found.fate, found.blockers) == (Fate.PRESERVED, ())
     assert "format v0 or v1" in found.notes[0]
 
@@ -160,7 +162,7 @@ def test_what_the_target_would_not_create() -> None:
 
 def test_the_slower_side_counts() -> None:
     inventory = Inventory(cluster_id="s", brokers=3, topics=(topic(),))
-    notes = make_plan(inventory, Rates(total=5e7, one=5e7, read=1e8, written=5e7)).notes
+    notes = make_plan(inventory, CopyRates(total=5e7, one=5e7, read=1e8, written=5e7)).notes
     assert notes == ("read at 100.0 MB/s, written at 50.0 MB/s: the slower one counts",)
 
 
@@ -179,5 +181,5 @@ def test_rights_on_the_target() -> None:
 
     inventory = Inventory(cluster_id="s", brokers=1, topics=(topic(),), target=describe_only)
     assert any(
-        "lacks DESCRIBE on the target's cluster" in text for text in make_plan(inventory, Rates(total=1e6)).notes
+        "lacks DESCRIBE on the target's cluster" in text for text in make_plan(inventory, CopyRates(total=1e6)).notes
     )

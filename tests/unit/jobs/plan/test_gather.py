@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.jobs.plan import gather
-from gateway.jobs.plan.gather import Gatherer, offsets_of
+from gateway.jobs.plan.gather import InventoryGatherer, offsets_of
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.groups import DEAD, GroupListing, GroupView
 from protocol.errors import ErrorCode
@@ -17,7 +17,7 @@ REFUSED = BrokerError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "DescribeGroups: GRO
 SILENT = ClusterUnavailable("OffsetFetch: no answer")
 
 
-def of_groups(monkeypatch: pytest.MonkeyPatch, states: dict[str, str | Exception]) -> Gatherer:
+def of_groups(monkeypatch: pytest.MonkeyPatch, states: dict[str, str | Exception]) -> InventoryGatherer:
     async def listed(_: object) -> tuple[GroupListing, ...]:
         return tuple(GroupListing(name, "consumer", "", "") for name in states)
 
@@ -33,7 +33,7 @@ def of_groups(monkeypatch: pytest.MonkeyPatch, states: dict[str, str | Exception
     monkeypatch.setattr(gather, "list_groups", listed)
     monkeypatch.setattr(gather, "describe_group", described)
     monkeypatch.setattr(gather, "committed_offsets", committed)
-    return Gatherer(SOURCE)
+    return InventoryGatherer(SOURCE)
 
 
 async def test_a_group_that_is_not_told_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

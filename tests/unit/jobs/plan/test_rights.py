@@ -1,11 +1,11 @@
 import pytest
 
-from gateway.jobs.plan.rights import ALTER, DELETE, NEEDED, Right, may, missing
+from gateway.jobs.plan.rights import ALTER, DELETE, NEEDED, NeededRight, may, missing
 
 ALL = -1
 
 
-def names(rights: tuple[Right, ...]) -> list[str]:
+def names(rights: tuple[NeededRight, ...]) -> list[str]:
     return [right.name for right in rights]
 
 
@@ -14,7 +14,7 @@ def test_who_may_do_nothing_lacks_all() -> None:
 
 
 @pytest.mark.parametrize("right", [*NEEDED, DELETE], ids=lambda right: right.name)
-def test_one_that_is_missing(right: Right) -> None:
+def test_one_that_is_missing(right: NeededRight) -> None:
     assert missing(ALL & ~(1 << right.bit), {"cleanup.policy": "compact,delete"}) == (right,)
 
 

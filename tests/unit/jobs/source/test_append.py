@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gateway.jobs.lost_records import Lost, TellLost, told_at_once
+from gateway.jobs.lost_records import LostRange, TellLost, notify_immediately
 from gateway.jobs.source.append import BehindLosses, PartitionAppend
 from gateway.jobs.source.clusters import Clusters
 from gateway.jobs.source.mirrors import MirrorSpec
@@ -26,7 +26,7 @@ from gateway.mirror.partition.appender import MAX_IN_FLIGHT, Appender
 from gateway.mirror.partition.log_reader import LogBounds
 from gateway.mirror.partition.rules.append_window import MERGED_BYTES
 from gateway.mirror.partition.rules.log_tail import LogTail
-from gateway.mirror.partition.rules.translator import Planned
+from gateway.mirror.partition.rules.translator import PlannedBreakpoints
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import PartitionStart
 from gateway.transport.tasks import Tasks
@@ -197,7 +197,7 @@ class Logs:
 
 async def test_what_the_source_deleted_is_told_before_the_map_says_that_it_is_passed() -> None:
     """The next attempt would begin behind it, and know of nothing."""
-    tasks, maps, untold = Tasks(), Maps(), list[tuple[Lost, Callable[[], None]]]()
+    tasks, maps, untold = Tasks(), Maps(), list[tuple[LostRange, Callable[[], None]]]()
     target: Any = Target()
     target_logs: Any = Logs(LogBounds(0, 100, LogTail(99, 100, MIRROR.producer_id, 99, None)))
     source_logs: Any = Logs(LogBounds(200, 900, None))
@@ -209,7 +209,7 @@ async def test_what_the_source_deleted_is_told_before_the_map_says_that_it_is_pa
     append = PartitionAppend(mirror, 0, 0, clusters)
     await append.begin()
     assert append.fetch_offset == 200
-    assert [lost for lost, _ in untold] == append.lost == [Lost("t", 0, 100, 200)]
+    assert [lost for lost, _ in untold] == append.lost == [LostRange("t", 0, 100, 200)]
     assert maps.written == []
     untold[0][1]()
     assert len(maps.written) == 1
@@ -217,7 +217,7 @@ async def test_what_the_source_deleted_is_told_before_the_map_says_that_it_is_pa
     await tasks.close()
 
 
-LOST = Lost("t", 0, 100, 200)
+LOST = LostRange("t", 0, 100, 200)
 
 
 class MapTopic:
@@ -226,7 +226,7 @@ class MapTopic:
     def __init__(self) -> None:
         self.written: list[int] = []
 
-    def write_breakpoints(self, runner: Any, planned: Planned) -> None:
+    def write_breakpoints(self, runner: Any, planned: PlannedBreakpoints) -> None:
         self.written.append(planned.up_to)
 
 
@@ -242,23 +242,23 @@ def scene() -> tuple[BehindLosses, MapTopic, list[Callable[[], None]]]:
 def test_breakpoints_wait_for_all_losses() -> None:
     behind, maps, told = scene()
     one = runner()
-    behind.write_breakpoints(one, Planned((), 1, 1))
+    behind.write_breakpoints(one, PlannedBreakpoints((), 1, 1))
     behind.lost(one, LOST)
-    behind.write_breakpoints(one, Planned((), 2, 1))
+    behind.write_breakpoints(one, PlannedBreakpoints((), 2, 1))
     behind.lost(one, LOST)
     told[0]()
-    behind.write_breakpoints(one, Planned((), 3, 1))
+    behind.write_breakpoints(one, PlannedBreakpoints((), 3, 1))
     assert maps.written == [1]
     told[1]()
     assert maps.written == [1, 2, 3]
-    behind.write_breakpoints(one, Planned((), 4, 1))
+    behind.write_breakpoints(one, PlannedBreakpoints((), 4, 1))
     assert maps.written[-1] == 4
 
 
 def test_what_was_planned_before_an_unknown_outcome_is_not_written() -> None:
     behind, maps, told = scene()
     behind.lost(runner(), LOST)
-    behind.write_breakpoints(runner(), Planned((), 1, 0))
+    behind.write_breakpoints(runner(), PlannedBreakpoints((), 1, 0))
     told[0]()
     assert maps.written == []
 
@@ -266,14 +266,14 @@ def test_what_was_planned_before_an_unknown_outcome_is_not_written() -> None:
 def test_who_has_ended_writes_nothing() -> None:
     behind, maps, told = scene()
     behind.lost(runner(ended=True), LOST)
-    behind.write_breakpoints(runner(), Planned((), 1, 1))
+    behind.write_breakpoints(runner(), PlannedBreakpoints((), 1, 1))
     told[0]()
     assert maps.written == []
 
 
 def test_where_nobody_counts_nothing_waits() -> None:
     maps = MapTopic()
-    behind = BehindLosses(maps, told_at_once)  # type: ignore[arg-type]
+    behind = BehindLosses(maps, notify_immediately)  # type: ignore[arg-type]
     behind.lost(runner(), LOST)
-    behind.write_breakpoints(runner(), Planned((), 1, 1))
+    behind.write_breakpoints(runner(), PlannedBreakpoints((), 1, 1))
     assert maps.written == [1]

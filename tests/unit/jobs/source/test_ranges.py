@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from gateway.jobs.schemas import RECORDS
 from gateway.jobs.source import ranges, stream
 from gateway.jobs.source.options import parse
-from gateway.jobs.source.ranges import kept, make_ranges, start_offsets
+from gateway.jobs.source.ranges import clip_to_log_starts, make_ranges, start_offsets
 from gateway.jobs.source.records import read_rows
 from gateway.jobs.source.stream import RangeStreamReader, from_json, ids_in, recreated, to_json
 from gateway.jobs.source.writer import batch_bytes
@@ -206,8 +206,8 @@ def test_no_record_is_as_young(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_kept() -> None:
-    assert kept({T0: 5}, {T0: 9}, {T0: 0}, fail=True) == {T0: 5}
-    assert kept({T0: 5}, {T0: 9}, {T0: 7}, fail=False) == {T0: 7}
+    assert clip_to_log_starts({T0: 5}, {T0: 9}, {T0: 0}, fail=True) == {T0: 5}
+    assert clip_to_log_starts({T0: 5}, {T0: 9}, {T0: 7}, fail=False) == {T0: 7}
     assert recreated({"t": "a"}, {}, fail=True) == frozenset(), "a topic that is not seen now"
 
 

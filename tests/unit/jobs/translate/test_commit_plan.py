@@ -1,30 +1,30 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.jobs.translate.commit_plan import NOTHING, Outcome, Wanted, outcome, to_commit, withheld
+from gateway.jobs.translate.commit_plan import NOTHING, DesiredCommit, Outcome, outcome, to_commit, withheld
 
 KEY = ("t", 0)
 
 
 def test_nothing_is_rewound() -> None:
-    wanted = {("t", index): Wanted(at, "m") for index, at in enumerate([5, 6, 7, None])}
+    wanted = {("t", index): DesiredCommit(at, "m") for index, at in enumerate([5, 6, 7, None])}
 
     assert to_commit(wanted, {("t", 0): 6, ("t", 1): 6, ("t", 2): 6}) == {("t", 2): (7, "m")}
     assert to_commit(wanted, {}) == {("t", 0): (5, "m"), ("t", 1): (6, "m"), ("t", 2): (7, "m")}
 
 
 def test_outcomes() -> None:
-    assert outcome(Wanted(None, ""), NOTHING, NOTHING) is Outcome.NOT_MIRRORED
-    assert outcome(Wanted(5, ""), 6, 6) is Outcome.AHEAD
-    assert outcome(Wanted(5, ""), 6, 5) is Outcome.FAILED
-    assert outcome(Wanted(5, ""), 5, 5) is Outcome.UNCHANGED
-    assert outcome(Wanted(5, ""), NOTHING, 5) is Outcome.COMMITTED
-    assert outcome(Wanted(5, ""), NOTHING, NOTHING) is Outcome.FAILED
+    assert outcome(DesiredCommit(None, ""), NOTHING, NOTHING) is Outcome.NOT_MIRRORED
+    assert outcome(DesiredCommit(5, ""), 6, 6) is Outcome.AHEAD
+    assert outcome(DesiredCommit(5, ""), 6, 5) is Outcome.FAILED
+    assert outcome(DesiredCommit(5, ""), 5, 5) is Outcome.UNCHANGED
+    assert outcome(DesiredCommit(5, ""), NOTHING, 5) is Outcome.COMMITTED
+    assert outcome(DesiredCommit(5, ""), NOTHING, NOTHING) is Outcome.FAILED
 
 
 @given(st.integers(-1, 20), st.integers(0, 20))
 def test_a_second_commit_finds_nothing_to_do(held: int, at: int) -> None:
-    wanted = {KEY: Wanted(at, "")}
+    wanted = {KEY: DesiredCommit(at, "")}
     first = to_commit(wanted, {KEY: held})
     after = first.get(KEY, (held, ""))[0]
 
@@ -34,7 +34,11 @@ def test_a_second_commit_finds_nothing_to_do(held: int, at: int) -> None:
 
 
 def test_a_group_is_carried_whole_or_not_at_all() -> None:
-    exact, not_exact, none = Wanted(5, ""), Wanted(7, "", exact=False, why="log_start"), Wanted(None, "", False, "why")
+    exact, not_exact, none = (
+        DesiredCommit(5, ""),
+        DesiredCommit(7, "", exact=False, why="log_start"),
+        DesiredCommit(None, "", False, "why"),
+    )
     wanted = {("t", 0): exact, ("t", 1): not_exact}
 
     assert withheld({("t", 0): exact}, inexact=False) is None

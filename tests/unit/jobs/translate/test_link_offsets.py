@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gateway.errors import Conflict
 from gateway.jobs.audit.asked_periods import is_live, periods
 from gateway.jobs.translate import by_link
-from gateway.jobs.translate.link_offsets import REFUSED, Found, LinkOffsets, why_not
+from gateway.jobs.translate.link_offsets import REFUSED, LinkOffsets, TargetOffset, why_not
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap, TranslationRule
 from gateway.mirror.rules.period import period_of
 from gateway.operations.offset_translation import OffsetMaps, OffsetsBetween
@@ -57,7 +57,7 @@ def gateway_of(made: History) -> OffsetsBetween:
     return OffsetMaps(records, progress, offset_maps).between("l")
 
 
-def by_gateway(made: History, offset: int) -> Found:
+def by_gateway(made: History, offset: int) -> TargetOffset:
     """What the gateway would commit for a group that stands there; refused, or waited for, as it says."""
     between = gateway_of(made)
     asked = SourceOffset("t", 0, offset)
@@ -69,10 +69,10 @@ def by_gateway(made: History, offset: int) -> Found:
     try:
         carried, mirrored = asyncio.run(ask())
     except Conflict as exc:
-        return Found(None, REFUSED, str(exc))
+        return TargetOffset(None, REFUSED, str(exc))
     if mirrored is not None and offset > mirrored:
-        return Found(carried.target_offset, str(TranslationRule.BEYOND_END))  # `promote_group` waits
-    return Found(carried.target_offset, carried.rule)
+        return TargetOffset(carried.target_offset, str(TranslationRule.BEYOND_END))  # `promote_group` waits
+    return TargetOffset(carried.target_offset, carried.rule)
 
 
 def lived(mode: MirrorMode, steps: list[tuple[str, int]]) -> History:
@@ -143,7 +143,7 @@ def promoted_transactional() -> tuple[MirrorRecord, OffsetMap]:
     return record, OffsetMap([(0, 0), (11, 10)], end=19, read_to=21)
 
 
-def find(record: MirrorRecord, known: OffsetMap | None, offset: int, end: int) -> Found:
+def find(record: MirrorRecord, known: OffsetMap | None, offset: int, end: int) -> TargetOffset:
     maps = () if known is None else (known,)
     chains = {"t": (record,)}
     return LinkOffsets(records={"t": record}, maps={("t", 0): maps}, target_ends={("t", 0): end}, chains=chains).find(

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from gateway.jobs.translate.mm2_offsets import (
     Checkpoint,
+    CheckpointMark,
     History,
-    Mark,
+    Mm2OffsetSync,
     Mm2Rule,
-    OffsetSync,
     Sync,
     decode_checkpoint,
     decode_offset_sync,
@@ -33,7 +33,7 @@ def syncs(*pairs: tuple[int, int], first_ms: int = 0) -> History:
 
 
 def at(known: History, upstream: int, downstream: int = 0, *, ms: int = LATE, once: bool = False) -> tuple[object, ...]:
-    found = translated(Mark(upstream, downstream, ms), known, written_once=once)
+    found = translated(CheckpointMark(upstream, downstream, ms), known, written_once=once)
     return found.target_offset, found.exact, found.rule
 
 
@@ -52,7 +52,7 @@ def test_by_the_checkpoint_where_the_syncs_say_no_more() -> None:
     assert at(syncs((10, 8)), 3, 2) == (2, False, Mm2Rule.CHECKPOINT)
     assert at(syncs((10, 8)), 50, 30) == (30, False, Mm2Rule.CHECKPOINT)
     assert at(history(()), 50, 30) == (30, False, Mm2Rule.CHECKPOINT)
-    assert translated(Mark(50, 30, LATE), history(())).why
+    assert translated(CheckpointMark(50, 30, LATE), history(())).why
 
 
 def test_a_rewind_makes_earlier_syncs_void() -> None:
@@ -76,7 +76,7 @@ def test_a_copy_that_was_made_anew_behind_a_checkpoint() -> None:
     known = syncs((950, 950), (1001, 0), (3000, 1999))
 
     assert at(known, 900, 900) == (0, False, Mm2Rule.BEFORE_SYNC)
-    assert "created anew" in translated(Mark(900, 900, LATE), known).why
+    assert "created anew" in translated(CheckpointMark(900, 900, LATE), known).why
     assert at(syncs((5000, 4000)), 900, 850) == (850, False, Mm2Rule.CHECKPOINT)
 
 
@@ -98,11 +98,11 @@ def test_a_copy_that_was_made_anew_from_the_start() -> None:
 )
 def test_a_checkpoint_of_a_topic_that_was_created_anew(known: History, why: str) -> None:
     """Record 900 of the new topic is another one than that of the group."""
-    found = translated(Mark(900, 900, 0), known)
+    found = translated(CheckpointMark(900, 900, 0), known)
 
     assert not found.exact
     assert why in found.why
-    assert translated(Mark(900, 1900, LATE), known).exact, "one of the new topic"
+    assert translated(CheckpointMark(900, 1900, LATE), known).exact, "one of the new topic"
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Mirrored:
     copy: list[tuple[int, int]] = field(default_factory=list)
     notes: list[Sync] = field(default_factory=list)
     is_new: bool = True
-    marks: list[tuple[Mark, int]] = field(default_factory=list)
+    marks: list[tuple[CheckpointMark, int]] = field(default_factory=list)
 
     def write(self) -> None:
         self.end += 1
@@ -158,7 +158,7 @@ class Mirrored:
             known = [sync for sync in history(self.notes).syncs if sync.upstream <= upstream]
             if known:
                 downstream = known[-1].downstream + (upstream > known[-1].upstream)
-                self.marks.append((Mark(upstream, downstream, self.now), self.created))
+                self.marks.append((CheckpointMark(upstream, downstream, self.now), self.created))
 
 
 STEPS = (
@@ -204,8 +204,8 @@ def test_a_checkpoint() -> None:
 
 
 def test_an_offset_sync() -> None:
-    assert decode_offset_sync(SYNC_KEY, SYNC_VALUE) == OffsetSync("t", 3, 100, 88)
-    assert decode_offset_sync(SYNC_KEY, None) == OffsetSync("t", 3, None, None)
+    assert decode_offset_sync(SYNC_KEY, SYNC_VALUE) == Mm2OffsetSync("t", 3, 100, 88)
+    assert decode_offset_sync(SYNC_KEY, None) == Mm2OffsetSync("t", 3, None, None)
 
 
 def test_another_version_is_refused() -> None:

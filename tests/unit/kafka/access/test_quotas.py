@@ -8,7 +8,7 @@ import pytest
 
 from gateway.kafka.access.quotas import IN_A_REQUEST, describe_quotas, set_quotas
 from gateway.kafka.admin import AdminError
-from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.quota import EntityType, QuotaEntityPart, QuotaKey
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import AlterClientQuotasResponse, DescribeClientQuotasResponse
@@ -16,9 +16,9 @@ from tests.support.brokers.quick_clusters import OpenCluster
 from tests.support.fakes.fake_broker import Request
 from tests.support.fakes.lone_broker import LoneBroker
 
-ALICE, APP = Part(EntityType.USER, "alice"), Part(EntityType.CLIENT_ID, "app")
+ALICE, APP = QuotaEntityPart(EntityType.USER, "alice"), QuotaEntityPart(EntityType.CLIENT_ID, "app")
 BOTH = QuotaKey((ALICE, APP), "producer_byte_rate")
-DEFAULT_IP = QuotaKey((Part(EntityType.IP, None),), "connection_creation_rate")
+DEFAULT_IP = QuotaKey((QuotaEntityPart(EntityType.IP, None),), "connection_creation_rate")
 
 
 class Broker(LoneBroker):
@@ -101,7 +101,7 @@ async def test_quotas_are_set_by_entity(client: OpenCluster) -> None:
 
 
 async def test_requests_are_bounded(client: OpenCluster) -> None:
-    many = {QuotaKey((Part(EntityType.USER, str(index)),), "x"): 1.0 for index in range(IN_A_REQUEST + 1)}
+    many = {QuotaKey((QuotaEntityPart(EntityType.USER, str(index)),), "x"): 1.0 for index in range(IN_A_REQUEST + 1)}
     async with Broker() as broker:
         with pytest.raises(ValueError, match="101 quotas in one request"):
             await set_quotas(await client(broker.bootstrap), many)

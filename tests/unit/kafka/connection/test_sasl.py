@@ -19,7 +19,7 @@ import pytest
 
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import AuthenticationFailed, ClusterUnavailable
-from gateway.kafka.connection.sasl import MAX_BYTES, Bearer, Plain, Scram, bearer_token, mechanism
+from gateway.kafka.connection.sasl import MAX_BYTES, OAuthBearer, Plain, Scram, bearer_token, mechanism
 from gateway.operations.link_policy import LinkPolicy
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.operations.secrets.rules.references import REDACTED, shown
@@ -193,7 +193,7 @@ async def test_a_file_that_others_renew(tmp_path: Path) -> None:
 
 
 def test_the_message_and_what_a_broker_says_to_it() -> None:
-    bearer = Bearer("a.b.c")
+    bearer = OAuthBearer("a.b.c")
     assert bearer.first() == b"n,,\x01auth=Bearer a.b.c\x01\x01"
     assert bearer.respond(b"") is None
     assert bearer.respond(b'{"status":"invalid_token"}') == b"\x01"

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from gateway.migration.rules.file import MigrationFile, parsed
-from gateway.migration.rules.resolve import MigrationPlan, PlannedStep, Stage, StepKind, resolve
+from gateway.migration.rules.resolve import MigrationPlan, MigrationStepKind, PlannedStep, Stage, resolve
 from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
 from gateway.state.records import GroupState, MirrorState, Undo
 
-K = StepKind
+K = MigrationStepKind
 SATURDAY = datetime(2026, 11, 28, 23, 0, tzinfo=UTC)
 
 
@@ -45,7 +45,7 @@ def steps(plan: MigrationPlan, name: str = "a") -> list[PlannedStep]:
     return [step for one in plan.applications if one.application.name == name for step in one.steps]
 
 
-def kinds(plan: MigrationPlan, name: str = "a") -> list[StepKind]:
+def kinds(plan: MigrationPlan, name: str = "a") -> list[MigrationStepKind]:
     return [step.kind for step in steps(plan, name)]
 
 
@@ -95,7 +95,7 @@ def test_what_is_mirrored_back_by_itself_is_promoted(state: MirrorState, undo: U
 
 
 @pytest.mark.parametrize(("until", "left"), [("mirrored", []), ("groups", [K.PROMOTE_GROUP])])
-def test_until_ends_it_earlier(until: str, left: list[StepKind]) -> None:
+def test_until_ends_it_earlier(until: str, left: list[MigrationStepKind]) -> None:
     plan = resolve(file(app(until=until)), mirrored())
     assert kinds(plan) == left
     assert plan.applications[0].beyond == 2 - len(left)

@@ -8,7 +8,7 @@ import yaml
 
 from gateway.migration.rules.draft import MANY, REST, draft, draft_yaml, left_out
 from gateway.migration.rules.file import Until, parsed
-from gateway.migration.rules.sets import WIDE, Discovered, Found, SetKind, discover
+from gateway.migration.rules.sets import WIDE, Discovered, MoveSet, SetKind, discover
 from gateway.migration.rules.snapshot import (
     GroupSeen,
     MemberSeen,
@@ -48,7 +48,7 @@ def found(
     )
 
 
-def members(one: Found) -> tuple[str, ...]:
+def members(one: MoveSet) -> tuple[str, ...]:
     return (*one.topics, *one.groups, *one.transactional_ids)
 
 
@@ -56,7 +56,7 @@ def sets(discovered: Discovered) -> set[tuple[str, ...]]:
     return {members(one) for one in discovered.sets}
 
 
-def of(discovered: Discovered, name: str) -> Found:
+def of(discovered: Discovered, name: str) -> MoveSet:
     return next(one for one in discovered.sets if name in members(one))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.migration.rules.file import parsed
 from gateway.migration.rules.resolve import ApplicationPlan, resolve
-from gateway.migration.rules.undo import GoesHome, UndoStanding, goes_home, standing
+from gateway.migration.rules.undo import UndoCandidate, UndoStanding, goes_home, standing
 from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
 from gateway.state.records import GroupState, MirrorState, Undo
 
@@ -43,7 +43,7 @@ def scene(*mirrors: MirrorStanding, **more: Any) -> tuple[ApplicationPlan, World
 
 def test_what_is_on_the_target_goes_home_and_nothing_else() -> None:
     plan, world = scene(back("x"), forward("y"), stopped("z"))
-    assert goes_home([plan], world, with_groups=False) == GoesHome(topics=("p-x", "p-z"))
+    assert goes_home([plan], world, with_groups=False) == UndoCandidate(topics=("p-x", "p-z"))
 
 
 def test_groups_that_transactions_tie_go_with_the_topics() -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from gateway.mirror.engine.destination import Destination
 from gateway.mirror.engine.link import LinkMirror
-from gateway.mirror.engine.read_replicas import Place
+from gateway.mirror.engine.read_replicas import FetchNode
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.records import LinkRecord
 
@@ -98,7 +98,7 @@ async def test_a_paused_link_fetches_nothing_and_goes_on_where_it_was():
         def discard(self, runner: object) -> None:
             fetched.append(("discard", runner))
 
-    link._fetchers[Place(1, asks=False)] = cast("Any", Fetcher()), None
+    link._fetchers[FetchNode(1, asks=False)] = cast("Any", Fetcher()), None
     runner: Any = type("Runner", (), {"source_topic": "t", "partition": 0, "mirror": SimpleNamespace(ended=False)})()
     told: list[bool] = []
     link.topics["t"] = cast(
@@ -142,12 +142,12 @@ async def test_another_rack_has_every_partition_asked_for_anew_of_its_leader():
         available=True, last_error="", on_view=[], view=None, refused=False, leader=leader, config=None
     )
     link = link_to(source, Told())
-    fetched: list[tuple[str, Place]] = []
+    fetched: list[tuple[str, FetchNode]] = []
 
     class Fetcher:
         empty = True
 
-        def __init__(self, place: Place) -> None:
+        def __init__(self, place: FetchNode) -> None:
             self.place = place
 
         def add(self, runner: object) -> None:
@@ -156,14 +156,14 @@ async def test_another_rack_has_every_partition_asked_for_anew_of_its_leader():
         def discard(self, runner: object) -> None:
             fetched.append(("discard", self.place))
 
-    def fetcher(place: Place) -> Any:
+    def fetcher(place: FetchNode) -> Any:
         return link._fetchers.setdefault(place, (cast("Any", Fetcher(place)), None))[0]
 
     link._fetcher = fetcher  # type: ignore[method-assign]
     runner: Any = type("Runner", (), {"source_topic": "t", "partition": 0, "mirror": SimpleNamespace(ended=False)})()
     link.topics["t"] = cast("Any", SimpleNamespace(runners={0: runner}, update=lambda dependencies: None))
     link._assign_source(runner)
-    for rack, place in (("c", Place(1, asks=True)), ("d", Place(1, asks=True)), ("", Place(1, asks=False))):
+    for rack, place in (("c", FetchNode(1, asks=True)), ("d", FetchNode(1, asks=True)), ("", FetchNode(1, asks=False))):
         before, fetched[:] = fetched[-1][1], []
         link.update(replace(LINK, configs={"client.rack": rack}))
         assert fetched == [("discard", before), ("add", place)]

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.kafka.view import BrokerView, ClusterView, PartitionView, TopicView
-from gateway.mirror.engine.read_replicas import Place, ReadReplicas, Reads
+from gateway.mirror.engine.read_replicas import FetchNode, ReadReplicas, Reads
 from gateway.mirror.partition.log_reader import LogBounds
 from protocol.errors import ErrorCode
 from protocol.fetch import FetchedPartition
@@ -46,7 +46,7 @@ class Scene:
         self.replicas = ReadReplicas(rack, cast("Any", source), cast("Any", logs), lambda: self.now, self._move)
         self.source = source
         self.runner: Any = Partition()
-        self.place = Place(-1, asks=False)
+        self.place = FetchNode(-1, asks=False)
         self.moves = -1
         self._move(self.runner)
 
@@ -63,12 +63,12 @@ class Scene:
 
     def read_near(self) -> None:
         assert self.answer(LEADER, named=NEAR) is Reads.MOVED
-        assert self.place == Place(NEAR, asks=True)
+        assert self.place == FetchNode(NEAR, asks=True)
 
 
 def test_without_a_rack_leaders_are_read_and_nothing_is_asked() -> None:
     scene = Scene(rack="")
-    assert scene.place == Place(LEADER, asks=False)
+    assert scene.place == FetchNode(LEADER, asks=False)
     assert scene.answer(LEADER) is Reads.LEADER
     scene.replicas.tick(1e6)
     assert (scene.asked, scene.moves) == ([], 0)
@@ -76,7 +76,7 @@ def test_without_a_rack_leaders_are_read_and_nothing_is_asked() -> None:
 
 def test_the_named_replica_is_read() -> None:
     scene = Scene()
-    assert scene.place == Place(LEADER, asks=True)
+    assert scene.place == FetchNode(LEADER, asks=True)
     scene.read_near()
     assert scene.answer(NEAR) is Reads.FOLLOWER
     assert scene.moves == 1
@@ -98,7 +98,7 @@ def test_what_a_replica_refuses_the_leader_is_asked(error: ErrorCode) -> None:
     scene = Scene()
     scene.read_near()
     assert scene.answer(NEAR, error=error) is Reads.MOVED
-    assert scene.place == Place(LEADER, asks=False)
+    assert scene.place == FetchNode(LEADER, asks=False)
     assert scene.invalidated == 1
     assert scene.answer(LEADER, error=error) is Reads.LEADER, "of the leader it counts"
 
@@ -107,27 +107,27 @@ def test_another_history_of_a_replica_is_no_truncation() -> None:
     scene = Scene()
     scene.read_near()
     assert scene.answer(NEAR, diverging=(1, 5)) is Reads.MOVED
-    assert scene.place == Place(LEADER, asks=False)
+    assert scene.place == FetchNode(LEADER, asks=False)
 
 
 def test_a_lost_replica_is_left_and_the_leader_asked_later() -> None:
     scene = Scene()
     scene.read_near()
     scene.replicas.lost(NEAR, [scene.runner])
-    assert scene.place == Place(LEADER, asks=False)
+    assert scene.place == FetchNode(LEADER, asks=False)
     scene.replicas.lost(LEADER, [scene.runner])
     assert scene.moves == 2, "of a leader the metadata tells"
     scene.replicas.tick(9.0)
-    assert scene.place == Place(LEADER, asks=False)
+    assert scene.place == FetchNode(LEADER, asks=False)
     scene.replicas.tick(10.0)
-    assert scene.place == Place(LEADER, asks=True)
+    assert scene.place == FetchNode(LEADER, asks=True)
 
 
 def test_a_replica_that_is_no_broker_any_more_is_not_read() -> None:
     scene = Scene()
     scene.source.view = ClusterView(brokers={1: BROKER}, topics=scene.view.topics)
     assert scene.answer(LEADER, named=NEAR) is Reads.MOVED
-    assert scene.place == Place(LEADER, asks=False)
+    assert scene.place == FetchNode(LEADER, asks=False)
     assert scene.invalidated == 1, "or it is not known yet that it is there again"
 
 
@@ -138,7 +138,7 @@ def test_bytes_that_cannot_be_read_are_asked_of_the_leader() -> None:
     assert scene.place.node == NEAR
     scene.runner.mirror.source.last_error = "the batch fails its checksum"
     scene.replicas.used(scene.runner)
-    assert scene.place == Place(LEADER, asks=False)
+    assert scene.place == FetchNode(LEADER, asks=False)
 
 
 def test_the_end_of_the_log_is_the_leaders() -> None:
@@ -152,7 +152,7 @@ def test_the_end_of_the_log_is_the_leaders() -> None:
         if scene.asked:
             scene.asked.pop()(LogBounds(0, 100 + 50 * second, None))
     assert scene.runner.ends[0] == 150
-    assert scene.place == Place(LEADER, asks=False)
+    assert scene.place == FetchNode(LEADER, asks=False)
 
 
 def test_an_answer_of_a_term_before_says_nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.mirror.partition.beside import RESTS, SLICE_S, Paced, work_beside
 from gateway.mirror.partition.rules.commands import WorkBeside
-from gateway.mirror.partition.rules.opened import MOST_INFLATED, Opened, Terms
+from gateway.mirror.partition.rules.opened import MOST_INFLATED, Opened, OpeningTerms
 
 
 class Runner:
@@ -56,7 +56,7 @@ def test_it_does_not_rest_for_long_whatever_took_long() -> None:
 async def test_it_is_done_in_a_thread_and_told_on_the_loop() -> None:
     where: list[int] = []
 
-    def work(terms: Terms) -> Opened:
+    def work(terms: OpeningTerms) -> Opened:
         assert terms.inflated == MOST_INFLATED
         where.append(threading.get_ident())
         return made
@@ -69,7 +69,7 @@ async def test_it_is_done_in_a_thread_and_told_on_the_loop() -> None:
 
 
 async def test_what_goes_wrong_is_the_partitions() -> None:
-    def work(_terms: Terms) -> Opened:
+    def work(_terms: OpeningTerms) -> Opened:
         raise ZeroDivisionError
 
     runner = Runner()

@@ -26,7 +26,7 @@ from gateway.mirror.partition.rules.commands import (
 from gateway.mirror.partition.rules.fetch_cursor import FetchCursor
 from gateway.mirror.partition.rules.opened import Opened
 from gateway.mirror.partition.rules.partition import PartitionMirror
-from gateway.mirror.partition.rules.translator import Planned
+from gateway.mirror.partition.rules.translator import PlannedBreakpoints
 from gateway.mirror.partition.runner import PartitionRunner, execute
 from gateway.state.records import MirrorError, PartitionStart
 from tests.support.mirror.batches import make_batch
@@ -184,7 +184,7 @@ def test_stopping_when_nothing_is_in_flight() -> None:
 
 
 RUNNER: Any = SimpleNamespace(key=("t", 0))
-PLANNED = Planned((), 7, 1)
+PLANNED = PlannedBreakpoints((), 7, 1)
 WORK = WorkBeside(lambda _terms: Opened(), (0, 0), lambda _now: ())
 OF_THE_TOPIC: list[tuple[Command, tuple[object, ...]]] = [
     (ReadTargetLog(0.5), ("read_target_log", RUNNER, 0.5)),

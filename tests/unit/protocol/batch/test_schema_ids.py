@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from protocol.batch.header import CONTROL, crc_is_valid, iter_batches, read_batch_header
 from protocol.batch.record_reader import Record, read_records
-from protocol.batch.schema_ids import Places, sampled_ids, translated
+from protocol.batch.schema_ids import SchemaIdPlaces, sampled_ids, translated
 from protocol.errors import MalformedFrame, ProtocolError
 from tests.support.mirror.source_log import Given, v2_batch
 
@@ -110,10 +110,10 @@ def test_places():
     """A key that is a number is left alone where keys have no schemas."""
     batch = memoryview(one(key=framed(7, b"\0\0\0"), value=framed(7), __value_schema_id=framed(7, b"")))
     for places, wanted in (
-        (Places(), (1_000, 1_000, 1_000)),
-        (Places(key=False), (7, 1_000, 1_000)),
-        (Places(key=False, headers=False), (7, 1_000, 7)),
-        (Places(value=False), (1_000, 7, 1_000)),
+        (SchemaIdPlaces(), (1_000, 1_000, 1_000)),
+        (SchemaIdPlaces(key=False), (7, 1_000, 1_000)),
+        (SchemaIdPlaces(key=False, headers=False), (7, 1_000, 7)),
+        (SchemaIdPlaces(value=False), (1_000, 7, 1_000)),
     ):
         (record,) = records_of(translated(batch, IDS, places).batch)
         header = record.headers[0][1]

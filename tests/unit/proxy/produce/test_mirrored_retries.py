@@ -10,7 +10,7 @@ from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase
 from gateway.proxy.produce.mirrored_retries import MirroredRetries
 from gateway.proxy.produce.produce_plan import ProducePlan
 from gateway.state.records import ProducerEntry
-from protocol.produce import Part, PartitionResult
+from protocol.produce import PartitionResult, ProducePart
 from tests.support.mirror.batches import make_batch
 from tests.unit.proxy.handlers.test_produce import route
 
@@ -26,7 +26,7 @@ def switched() -> TopicRoute:
 
 
 def plan(route: TopicRoute, partition: int) -> ProducePlan:
-    return ProducePlan(target=[Part("mirrored", partition, 0, len(BATCH))], routes={"mirrored": route})
+    return ProducePlan(target=[ProducePart("mirrored", partition, 0, len(BATCH))], routes={"mirrored": route})
 
 
 def test_a_batch_that_was_mirrored_has_its_offset(switched: TopicRoute) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
 from gateway.proxy.produce.produce_plan import plan_produce
-from protocol.produce import Part
+from protocol.produce import ProducePart
 from tests.support.control.pausing import in_phase
 
 
@@ -33,7 +33,7 @@ def leader_of(link: str, topic: str, partition: int) -> int | None:
 
 
 def test_topics_without_a_mirror_and_promoted_ones_go_to_the_target() -> None:
-    parts = [Part("plain", 0, 0, 1), Part("done", 3, 1, 2)]
+    parts = [ProducePart("plain", 0, 0, 1), ProducePart("done", 3, 1, 2)]
     plan = plan_produce(parts, ROUTING, leader_of, leased)
     assert plan.target == parts
     assert not plan.source
@@ -41,17 +41,17 @@ def test_topics_without_a_mirror_and_promoted_ones_go_to_the_target() -> None:
 
 
 def test_mirrored_parts_are_grouped_by_source_leader() -> None:
-    parts = [Part("mirrored", 0, 0, 1), Part("plain", 0, 1, 2), Part("mirrored", 1, 2, 3)]
+    parts = [ProducePart("mirrored", 0, 0, 1), ProducePart("plain", 0, 1, 2), ProducePart("mirrored", 1, 2, 3)]
     plan = plan_produce(parts, ROUTING, leader_of, leased)
     assert plan.source == {("l", 1): [parts[0]], ("l", 2): [parts[2]]}
     assert plan.target == [parts[1]]
 
 
 def test_one_paused_topic_holds_the_whole_request() -> None:
-    plan = plan_produce([Part("plain", 0, 0, 1), Part("held", 0, 1, 2)], ROUTING, leader_of, leased)
+    plan = plan_produce([ProducePart("plain", 0, 0, 1), ProducePart("held", 0, 1, 2)], ROUTING, leader_of, leased)
     assert plan.paused == "held"
 
 
 def test_an_unknown_leader_is_named() -> None:
-    plan = plan_produce([Part("mirrored", 7, 0, 1)], ROUTING, leader_of, leased)
+    plan = plan_produce([ProducePart("mirrored", 7, 0, 1)], ROUTING, leader_of, leased)
     assert plan.leaderless == ("l", "mirrored")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.schemas.rules import gate
-from gateway.schemas.rules.gate import SeenIds, TopicIds, judged
+from gateway.schemas.rules.gate import SeenIds, TopicIds, ids_by_topic
 
 
 def test_what_the_target_lacks():
@@ -13,7 +13,7 @@ def test_what_the_target_lacks():
     seen.saw("orders", [2, 3, 4])
     seen.saw("empty", [])
     assert seen.all() == {1, 2, 3, 4}
-    assert judged(seen, {1}, {2: True, 3: False, 4: True}) == [
+    assert ids_by_topic(seen, {1}, {2: True, 3: False, 4: True}) == [
         TopicIds("empty", (), ()),
         TopicIds("orders", (1, 2, 4), (2, 4)),
     ]
@@ -26,4 +26,4 @@ def test_it_is_bounded(monkeypatch):
     seen.saw("a", range(1, 10))
     seen.saw("b", [7])
     assert (seen.by_topic["a"], seen.more) == ({1, 2, 3}, {"a"})
-    assert [one.more for one in judged(seen, seen.all(), {})] == [True, False]
+    assert [one.more for one in ids_by_topic(seen, seen.all(), {})] == [True, False]

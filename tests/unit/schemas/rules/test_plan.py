@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.schemas.rules.model import IMPORT, READONLY, Reference, Schema, Subject, Version, VersionKey
+from gateway.schemas.rules.model import IMPORT, READONLY, Schema, SchemaReference, Subject, Version, VersionKey
 from gateway.schemas.rules.plan import plan, references_to_read, why_not_as_seen, why_not_imported
 from gateway.schemas.rules.remember import after, at_promote, before, references_on_target
-from gateway.schemas.rules.scene import ChangeKind, Options, Plan, Reason, Scene
+from gateway.schemas.rules.scene import ChangeKind, SchemaPlanInput, SchemaPlanOptions, SchemaReason, SchemaRoundPlan
 from gateway.state.schemas.id_map import id_map
 from gateway.state.schemas.schema_options import SchemaIds, SchemaVersions
 from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 
 
 def schema(number: int, *names: tuple[str, int]) -> Schema:
-    references = tuple(Reference(f"N{at}", subject, version) for at, (subject, version) in enumerate(names))
+    references = tuple(SchemaReference(f"N{at}", subject, version) for at, (subject, version) in enumerate(names))
     return Schema(json.dumps({"type": "fixed", "name": "F", "size": number}), references=references)
 
 
@@ -44,7 +44,7 @@ class Target:
         self.records: dict[str, SchemaRecord] = {}
         self.own_subjects: frozenset[str] = frozenset()
 
-    def scene(self, source: dict[str, Subject]) -> Scene:
+    def scene(self, source: dict[str, Subject]) -> SchemaPlanInput:
         target = {
             name: Subject(
                 numbers=frozenset(rows),
@@ -56,16 +56,16 @@ class Target:
             for name, rows in self.rows.items()
         }
         taken = {row[0]: row[1].digest for rows in self.rows.values() for row in rows.values()}
-        return Scene(
+        return SchemaPlanInput(
             source=source,
             target=target,
             records=self.records,
             taken=taken,
-            options=Options(self.ids),
+            options=SchemaPlanOptions(self.ids),
             target_level="FULL",
         )
 
-    def carry_out(self, source: dict[str, Subject], found: Plan, changes: int) -> None:
+    def carry_out(self, source: dict[str, Subject], found: SchemaRoundPlan, changes: int) -> None:
         self.own_subjects = found.own
         for name, entries in found.present.items():
             record = self.record(name)
@@ -180,7 +180,7 @@ def test_references_go_first_also_over_subjects():
         "a": subject((1, 30, schema(1)), (2, 10, schema(2, ("b", 1)))),
         "b": subject((1, 20, schema(3, ("a", 1)))),
     }
-    found = plan(Scene(source=source, target={}))
+    found = plan(SchemaPlanInput(source=source, target={}))
     registered = [change.key for change in found.changes if change.kind is ChangeKind.REGISTER]
     assert registered == [("a", 1), ("b", 1), ("a", 2)]
     assert [change.subject for change in found.changes if change.kind is ChangeKind.MODE] == ["a", "b"]
@@ -188,9 +188,9 @@ def test_references_go_first_also_over_subjects():
 
 def test_what_is_named_in_a_circle_is_left_out():
     source = {"a": subject((1, 1, schema(1, ("b", 1)))), "b": subject((1, 2, schema(2, ("a", 1))))}
-    found = plan(Scene(source=source, target={}))
+    found = plan(SchemaPlanInput(source=source, target={}))
     assert not found.changes
-    assert {one.reason for one in found.left_out} == {Reason.REFERENCE_CYCLE}
+    assert {one.reason for one in found.left_out} == {SchemaReason.REFERENCE_CYCLE}
 
 
 def test_without_what_it_names_a_version_is_left_out():
@@ -200,11 +200,11 @@ def test_without_what_it_names_a_version_is_left_out():
         "b": subject((1, 2, schema(2, ("a", 1)))),
         "c": subject((1, 3, schema(3, ("b", 1)))),
     }
-    found = plan(Scene(source=source, target={}))
+    found = plan(SchemaPlanInput(source=source, target={}))
     assert [(one.subject, one.reason) for one in found.left_out] == [
-        ("a", Reason.REFERENCE_MISSING),
-        ("b", Reason.REFERENCE_LEFT_OUT),
-        ("c", Reason.REFERENCE_LEFT_OUT),
+        ("a", SchemaReason.REFERENCE_MISSING),
+        ("b", SchemaReason.REFERENCE_LEFT_OUT),
+        ("c", SchemaReason.REFERENCE_LEFT_OUT),
     ]
     assert [change.key for change in found.changes if change.kind is ChangeKind.REGISTER] == [("a", 2)]
     assert references_to_read(source, {}) == {("gone", 1)}
@@ -213,8 +213,8 @@ def test_without_what_it_names_a_version_is_left_out():
 def test_only_the_latest():
     source = {"a": subject((1, 1, schema(1)), (2, 2, schema(2)), (3, 3, schema(3)), deleted=(3,))}
     latest = replace(source["a"], versions={2: source["a"].versions[2]})  # as it is read then
-    options = Options(versions=SchemaVersions.LATEST)
-    found = plan(Scene(source={"a": latest}, target={}, options=options))
+    options = SchemaPlanOptions(versions=SchemaVersions.LATEST)
+    found = plan(SchemaPlanInput(source={"a": latest}, target={}, options=options))
     assert [change.key for change in found.changes if change.kind is ChangeKind.REGISTER] == [("a", 2)]
 
 
@@ -222,27 +222,31 @@ def test_only_the_latest():
 def test_a_subject_that_is_another_one_is_never_imported_into(changed):
     source = {"a": subject((1, 1, schema(1)), (2, 2, schema(2)))}
     there = {"id": (1, 5, schema(1)), "schema": (1, 1, schema(9)), "number": (7, 1, schema(1))}[changed]
-    found = plan(Scene(source=source, target={"a": subject(there)}))
+    found = plan(SchemaPlanInput(source=source, target={"a": subject(there)}))
     assert not found.changes
     reasons = {one.reason for one in found.left_out}
-    assert reasons == {Reason.SUBJECT_DIFFERS if changed == "number" else Reason.VERSION_DIFFERS}
+    assert reasons == {SchemaReason.SUBJECT_DIFFERS if changed == "number" else SchemaReason.VERSION_DIFFERS}
 
 
 def test_what_was_deleted_on_the_target_for_good_is_made_again():
     entry = SchemaEntry(1, 7, 1, 7)
     record = SchemaRecord(link="l", link_id=1, subject="a", entries=(entry,), imports=True)
     source = {"a": subject((1, 7, schema(1)))}
-    found = plan(Scene(source=source, target={"a": Subject()}, records={"a": record}))
+    found = plan(SchemaPlanInput(source=source, target={"a": Subject()}, records={"a": record}))
     assert [change.kind for change in found.changes] == [ChangeKind.MODE, ChangeKind.REGISTER]
-    assert not plan(Scene(source=source, target={"a": subject((1, 7, schema(1)))}, records={"a": record})).changes
+    assert not plan(
+        SchemaPlanInput(source=source, target={"a": subject((1, 7, schema(1)))}, records={"a": record})
+    ).changes
 
 
 def test_what_the_source_has_no_more_stays():
     record = SchemaRecord(link="l", link_id=1, subject="a", entries=(SchemaEntry(1, 7, 1, 7), SchemaEntry(2, 8, 2, 8)))
     for source, left in (({"a": Subject()}, [0]), ({"a": subject((2, 8, schema(2)))}, [1])):
-        found = plan(Scene(source=source, target={}, records={"a": record}))
+        found = plan(SchemaPlanInput(source=source, target={}, records={"a": record}))
         assert not found.changes
-        assert [(one.version, one.reason) for one in found.left_out] == [(at, Reason.GONE_ON_SOURCE) for at in left]
+        assert [(one.version, one.reason) for one in found.left_out] == [
+            (at, SchemaReason.GONE_ON_SOURCE) for at in left
+        ]
 
 
 def test_modes_come_with_the_promote():

@@ -10,7 +10,7 @@ from gateway.mirror.partition.rules.commands import Fail
 from gateway.mirror.partition.rules.log_tail import CannotMirror
 from gateway.mirror.partition.rules.opened import beside
 from gateway.mirror.partition.rules.partition import PartitionMirror
-from gateway.mirror.partition.rules.schema_ids import IdRewriter, MissingIds
+from gateway.mirror.partition.rules.schema_ids import IdRewriter, SchemaIdsMissing
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.state.records import MirrorError, PartitionStart
 from gateway.state.schemas.schema_options import ID_PLACES
@@ -122,7 +122,7 @@ def test_it_fails_once_it_has_waited_for_too_long() -> None:
 def test_while_nobody_looks_no_time_passes() -> None:
     """The link was paused: then nobody could have brought the id."""
     rewriter = IdRewriter(dict, ID_PLACES, PATIENCE_S)
-    rewriter.begin_waiting(MissingIds(frozenset({9}), 0), 0.0)
+    rewriter.begin_waiting(SchemaIdsMissing(frozenset({9}), 0), 0.0)
     for _ in range(11):
         assert not rewriter.look(rewriter.waiting.looked + 10_000.0 if rewriter.waiting else 0.0)
     with pytest.raises(CannotMirror):
