@@ -234,7 +234,9 @@ async def test_a_migration_file_by_clicks(tmp_path: Path, source: DevCluster, ta
                         await expect(page.get_by_role("heading", name="shop", exact=True)).to_be_visible(
                             timeout=PATIENCE_MS
                         )
-                        await expect(page.get_by_text(f"create mirror shop {topic}")).to_be_visible(timeout=PATIENCE_MS)
+                        await expect(
+                            page.get_by_text(f"began to mirror {topic} of application shop").first
+                        ).to_be_visible(timeout=PATIENCE_MS)
                         await asyncio.to_thread(writer.start().wait_for, 50)
                         after = await clients.enter_async_context(
                             reading(gateway.bootstrap, topic, group, "billing-new")

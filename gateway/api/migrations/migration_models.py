@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from gateway.console.rules.events import sentence
 from gateway.migration.migrations import MigrationView
 from gateway.migration.rules.client_errors import GROUP, WINDOW_S, AnswerCount, ClientErrors, Name
 from gateway.migration.rules.file import Until, plain
@@ -95,9 +96,13 @@ class ApplicationData(BaseModel):
 
 
 class JournalData(BaseModel):
-    """Something that was done, or refused. `pause_ms`: null where no writes were paused, or it is not known."""
+    """Something that was done, or refused. `pause_ms`: null where no writes were paused, or it is not known.
+
+    `line`: the same as a sentence.
+    """
 
     time_ms: int
+    line: str
     what: str
     application: str
     names: list[str]
@@ -106,10 +111,11 @@ class JournalData(BaseModel):
     pause_ms: int | None
 
     @classmethod
-    def of(cls, entry: JournalEntry) -> JournalData:
-        """From the record."""
+    def of(cls, migration: str, entry: JournalEntry) -> JournalData:
+        """From the record of a migration."""
         return cls(
             time_ms=entry.at_ms,
+            line=sentence(migration, entry),
             what=entry.what,
             application=entry.application,
             names=list(entry.names),
@@ -216,7 +222,7 @@ class MigrationData(BaseModel):
             running=list(view.running),
             failures=dict(view.failures),
             client_errors=None if view.client_errors is None else ClientErrorsData.of(view.client_errors),
-            journal=[JournalData.of(entry) for entry in record.journal],
+            journal=[JournalData.of(record.name, entry) for entry in record.journal],
             journal_dropped=record.journal_dropped,
             file=plain(view.file),
         )

@@ -8,7 +8,9 @@ import { migrationActions } from "./migration_actions.js";
 import { count, dated, many, milliseconds } from "./numbers.js";
 import { diff, problemsOf, some } from "./plan.js";
 import { stepsView } from "./steps.js";
+import { story } from "./story.js";
 import { table } from "./table.js";
+import { actionLine, fillAction } from "./timeline.js";
 
 const LIST_MS = 5000;
 const ONE_MS = 3000;
@@ -118,9 +120,10 @@ export function migrationView(context, migration) {
     keyed(facts, pairs.map(([label]) => label), (label) => h("div", {}, h("dt", {}, label), h("dd", {})), (each, label) => text(each.lastChild, pairs.find(([one]) => one === label)[1]));
     keyed(problems, problemsOf(said), (each) => h("li", {}, each));
     left.update(said);
-    const entries = said.journal.map((one, at) => [String(said.journal_dropped + at), one]).slice(-JOURNAL).reverse();
+    const entries = story(said.journal.map((one, at) => [String(said.journal_dropped + at), entry(one)])).slice(0, JOURNAL);
     attr(none, "hidden", entries.length > 0);
-    keyed(journal, entries.map(([key]) => key), (key) => entry(entries.find(([one]) => one === key)[1]));
+    const byKey = new Map(entries.map((one) => [one.key, one]));
+    keyed(journal, [...byKey.keys()], () => actionLine(), (each, key) => fillAction(each, byKey.get(key)));
   }
 
   return {
@@ -136,8 +139,9 @@ export function migrationView(context, migration) {
   };
 }
 
+// An entry of the journal as an event of the timeline; it is where one is already, so it leads nowhere.
 function entry(one) {
-  const about = [one.what.toLowerCase().replaceAll("_", " "), one.application, some(one.names, 3)].filter(Boolean).join(" ");
-  const detail = [one.detail, one.pause_ms === null ? "" : `writes were paused for ${milliseconds(one.pause_ms)}`, one.by && `by ${one.by}`].filter(Boolean).join("; ");
-  return h("li", {}, h("time", { datetime: new Date(one.time_ms).toISOString() }, dated(one.time_ms)), h("div", {}, about, detail ? h("span", { class: "soft" }, ` ${detail}`) : null));
+  const paused = one.pause_ms === null ? "" : `writes were paused for ${milliseconds(one.pause_ms)}`;
+  const bad = one.what.endsWith("_REFUSED") || one.what === "STOPPED_BY_RULE";
+  return { at_ms: one.time_ms, kind: "application", key: "", line: one.line, detail: [one.detail, paused].filter(Boolean).join("; "), bad, link: "", names: [], words: "", passing: false };
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from gateway.console.rules.sections import Cell, Row, Rows
@@ -19,6 +19,7 @@ from gateway.telemetry.numbers import MigrationNumbers
 
 LEVEL_MS: Final = 10_000
 """A copy that is behind by less than this is called level: its last record is on the way."""
+_NAMES: Final = 500  # of its topics, of its groups
 
 
 def applications(
@@ -27,7 +28,8 @@ def applications(
     """By `migration/application`; by `/link` of what is in no migration.
 
     `mirrored`, `moved`, `gated`, `groups_moved`, `promoted` are counts of `topics` and `groups`; `applications`: how
-    many its migration has; `stopped_by`: the rule of its file that has paused it, with value and bound;
+    many its migration has; `topic_names`, `group_names`: the first ones;
+    `stopped_by`: the rule of its file that has paused it, with value and bound;
     `problem`: what holds it until a person mends it, or why its step was refused.
     """
     by_topic, by_group = _by_source(topics, "source_topic"), _by_source(groups, "source_group")
@@ -127,6 +129,8 @@ def _row(
         "promoted": _count(there, lambda row: row["written_on"] == "target"),
         "trouble": _count(there, lambda row: row["state"] in ("FAILED", "LINK_FAILED", "SOURCE_UNAVAILABLE"))
         + _count(gated, lambda row: row["state"] == "FAILED"),
+        "topic_names": [name if row is None else row["topic"] for name, row in islice(topics.items(), _NAMES)],
+        "group_names": [name if row is None else row["group"] for name, row in islice(groups.items(), _NAMES)],
         **of_application(there),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from gateway.console.rules.sections import Row
 from gateway.state.gateway_records import GatewayRecord
@@ -54,11 +55,20 @@ _STEPS = {
     "UNDO": ("took {names} back to the source", "take {names} back to the source"),
 }
 """What was done, and what could not be."""
+_PLURAL: Final = {"is": "are", "has": "have", "was": "were", "waits": "wait", "fills": "fill", "reads": "read"}
+_PASSING: Final = ("PENDING_STOPPED", "PENDING_MIRROR", "PENDING_SYNCHRONIZE", "PENDING_SETUP_FOR_RESTORE")
+_PASSING_GROUP: Final = ("PENDING_PROMOTED",)
+_NAMES: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """`at_ms`: 0 where the record has no time. `kind`, `key`: of the row that it is about."""
+    """`at_ms`: 0 where the record has no time. `kind`, `key`: of the row that it is about.
+
+    `names`: objects that it is about, `link`: whose. `words`: what one says of several to which the same happened, ''
+    where each is told alone. `passing`: it is on the way to something that is told, too. A page makes one line of one
+    action by these.
+    """
 
     at_ms: int
     kind: str
@@ -66,6 +76,11 @@ class Event:
     line: str
     detail: str = ""
     bad: bool = False
+    link: str = ""
+    application: str = ""
+    names: tuple[str, ...] = ()
+    words: str = ""
+    passing: bool = False
 
     def row(self, at_ms: int) -> Row:
         """As the feed has it."""
@@ -76,6 +91,11 @@ class Event:
             "line": self.line,
             "detail": self.detail,
             "bad": self.bad,
+            "link": self.link,
+            "application": self.application,
+            "names": list(self.names[:_NAMES]),
+            "words": self.words,
+            "passing": self.passing,
         }
 
 
@@ -98,6 +118,10 @@ def of_mirror(before: MirrorRecord | None, after: MirrorRecord | None) -> Iterat
         line=f"{after.mirror_topic} {done}",
         detail=after.error_message if state == "FAILED" else "",
         bad=state == "FAILED",
+        link=after.link,
+        names=(after.mirror_topic,),
+        words=_plural(done),
+        passing=state.value in _PASSING,
     )
 
 
@@ -105,13 +129,18 @@ def of_group(before: GroupRecord | None, after: GroupRecord | None) -> Iterator[
     """A mirror group."""
     if after is None or (before is not None and before.state is after.state):
         return
+    done = _GROUP.get(after.state.value, f"is {after.state.value}")
     yield Event(
         at_ms=after.state_since_ms,
         kind="group",
         key=f"{after.link}/{after.group}",
-        line=f"group {after.group} {_GROUP.get(after.state.value, after.state.value)}",
+        line=f"group {after.group} {done}",
         detail=after.error_message or after.note,
         bad=after.state.value == "FAILED",
+        link=after.link,
+        names=(after.group,),
+        words=_plural(done),
+        passing=after.state.value in _PASSING_GROUP,
     )
 
 
@@ -156,13 +185,21 @@ def of_journal(before: MigrationRecord | None, after: MigrationRecord) -> Iterat
             at_ms=entry.at_ms,
             kind="application",
             key=f"{after.name}/{entry.application}",
-            line=_sentence(after.name, entry),
+            line=sentence(after.name, entry),
             detail="; ".join(part for part in (entry.detail, paused) if part),
             bad=entry.what.endswith("_REFUSED") or entry.what == "STOPPED_BY_RULE",
+            link=after.link,
+            application=entry.application,
+            names=entry.names,
         )
 
 
-def _sentence(migration: str, entry: JournalEntry) -> str:
+def _plural(words: str) -> str:
+    first, _, rest = words.partition(" ")
+    return f"{_PLURAL.get(first, first)} {rest}"
+
+
+def sentence(migration: str, entry: JournalEntry) -> str:
     """Who did what with what. Without a person it was the migration itself."""
     names = ", ".join(entry.names[:3]) + (f" and {len(entry.names) - 3} more" if len(entry.names) > 3 else "")
     of = f" of application {entry.application}" if entry.application else ""
