@@ -12,7 +12,8 @@ DEPLOY := $(BUILD)/deploy
 # Where the real schemas of what the chart makes are: module@version/folder/file.
 DEFINITIONS := github.com/cert-manager/cert-manager@v1.21.2/deploy/crds/cert-manager.io_certificates.yaml \
 	github.com/prometheus-operator/prometheus-operator@v0.85.0/example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml \
-	github.com/prometheus-operator/prometheus-operator@v0.85.0/example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml
+	github.com/prometheus-operator/prometheus-operator@v0.85.0/example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml \
+	github.com/compose-spec/compose-go/v2@v2.9.0/schema/compose-spec.json
 TOXIPROXY := $(BUILD)/bin/toxiproxy-server-$(TOXIPROXY_VERSION)
 PYTEST_ARGS ?=
 # They wait more than they work.

@@ -180,9 +180,7 @@ MIGRATION: Final = Board(
                 "s",
                 {
                     "histogram_quantile(0.99, sum by (le, outcome) ("
-                     "increase(lockgate_write_pause_duration_seconds_bucket"
-                    + _LINK
-                    + "[1h])))": "{{outcome}}"
+                    "increase(lockgate_write_pause_duration_seconds_bucket" + _LINK + "[1h])))": "{{outcome}}"
                 },
             ),
             Panel(
