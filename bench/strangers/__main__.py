@@ -81,17 +81,21 @@ def _measured(lab: StrangersLab, name: str, seconds: float) -> Cost:
     assert pid is not None
     time.sleep(_CALM_S)  # what the attack before has left is over
     lab.felt("mark")
+    alone = lab.cpu_seconds()
     time.sleep(seconds)
     before = lab.felt()
+    alone = {name: (now - alone[name]) / seconds for name, now in lab.cpu_seconds().items()}
     memory, log, stalls = memory_kb(pid), lab.log_bytes(), stalls_in(lab.gateway.metrics())
     most, began = memory, time.monotonic()
     with _attack(lab, name) as attacker:
         lab.felt("mark")
-        had = cpu_seconds(attacker) if attacker else 0.0
+        had, at_first = cpu_seconds(attacker) if attacker else 0.0, lab.cpu_seconds()
+        marked = time.monotonic()
         while time.monotonic() - began < seconds:
             most = max(most, memory_kb(pid))
             time.sleep(_LOOK_S)
         beside = lab.felt()
+        both = {name: (now - at_first[name]) / (time.monotonic() - marked) for name, now in lab.cpu_seconds().items()}
         attack_s = cpu_seconds(attacker) - had if attacker else 0.0
     lasted = time.monotonic() - began
     return Cost(
@@ -102,6 +106,7 @@ def _measured(lab: StrangersLab, name: str, seconds: float) -> Cost:
         log_kb_s=(lab.log_bytes() - log) / 1024 / lasted,
         stalls=stalls_in(lab.gateway.metrics()) - stalls,
         attack_cores=round(attack_s / lasted, 2),
+        cores={name: (round(alone[name], 2), round(both[name], 2)) for name in alone},
     )
 
 
@@ -129,7 +134,9 @@ def _say(cost: Cost) -> None:
     parts: Sequence[str] = [told(name) for name in ("asked_p99_ms", "written_p99_ms", "longest_ms", "asked_per_s")]
     sys.stderr.write(
         f"{cost.attack}: {', '.join(parts)}, memory +{cost.memory_mb:.0f} MB, log {cost.log_kb_s:.1f} KB/s, "
-        f"stalls {cost.stalls}, attack {cost.attack_cores:.2f} cores, assignments lost {cost.beside['lost']}\n"
+        f"stalls {cost.stalls}, attack {cost.attack_cores:.2f} cores, "
+        + "".join(f"{name} {alone:.2f} -> {both:.2f}, " for name, (alone, both) in cost.cores.items())
+        + f"assignments lost {cost.beside['lost']}\n"
     )
 
 

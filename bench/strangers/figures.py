@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 P99_X: Final = 3.0
@@ -22,7 +22,8 @@ _NOT_OURS: Final = "not_scheduled"
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Of one attack. `before`, `beside`: what the honest client felt. `stalls`: turns of the gateway's loop over 50 ms
-    in which it had the CPU. `attack_cores`: CPU that the attack's own process had; 0 where it has none."""
+    in which it had the CPU. `attack_cores`: CPU that the attack's own process had; 0 where it has none. `cores`: by
+    process, before and beside: where a p99 has grown and the gateway's has not, the machine was short of CPU."""
 
     attack: str
     before: Mapping[str, Any]
@@ -31,6 +32,7 @@ class Cost:
     log_kb_s: float
     stalls: int
     attack_cores: float = 0.0
+    cores: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def p99_x(self) -> float:

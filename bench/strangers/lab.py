@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from bench.contestants.lockgate import Lockgate
 from bench.lab import SOURCE_KAFKA, TARGET_KAFKA, allow_many_files, remove_left_over
+from bench.proc import cpu_seconds
 from bench.process import Conversation
 from bench.strangers.registry import registry
 from bench.strangers.strangers import MALLORY
@@ -85,6 +86,15 @@ class StrangersLab:
         """What the honest client felt since the last `mark`."""
         told: dict[str, Any] = json.loads(self.honest.ask(word))
         return told
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """So far, of the gateway and of the brokers of either cluster."""
+        gateway = self.gateway.pid
+        assert gateway is not None
+        pids = {"gateway": [gateway]}
+        for name, cluster in (("source", self.source), ("target", self.target)):
+            pids[name] = [pid for node in cluster.nodes.values() if (pid := node.pid()) is not None]
+        return {name: sum(map(cpu_seconds, each)) for name, each in pids.items()}
 
     def log_bytes(self) -> int:
         """Of the gateway's log."""

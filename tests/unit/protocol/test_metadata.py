@@ -165,7 +165,7 @@ def test_an_answer_without_some_topics(version: int, topics: list[tuple[str, int
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("before", ["", *LETTERS])
+@pytest.mark.parametrize("before", ["", *"-09Az_"])
 def test_a_name_in_another_ones_is_none(version: int, before: str) -> None:
     """Of each length: its own may pass for a code, its first letter for a length."""
     topics = [(f"{before}__own".ljust(length, "x"), 0) for length in range(6, 250)]
@@ -177,4 +177,4 @@ def test_ten_thousand_topics_are_no_turn() -> None:
     body = answer(12, [*((f"orders-{number}", 0) for number in range(10_000)), ("__own", 0)])
     began = time.thread_time()
     without_topics(body, 12, OWN)
-    assert time.thread_time() - began < 0.01
+    assert time.thread_time() - began < 0.05
