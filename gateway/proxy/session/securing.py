@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from gateway.proxy.rules.admission import address_of
 from gateway.proxy.session.sides import ClientSide
 from gateway.transport.sockets import readable
 
@@ -39,6 +38,7 @@ class Securing:
         self._sessions = sessions
         self._refuse = refuse
         self._waiting: set[asyncio.Task[None]] = set()
+        self._share = sessions.shares.of("TLS handshakes")
 
     def accepted(self, side: ClientSide, sock: socket.socket, host: str, tls: Callable[[], ssl.SSLContext]) -> None:
         """A connection that counts already. `tls`: the context of now."""
@@ -59,28 +59,30 @@ class Securing:
         try:
             if not await self._speaks(sock):
                 return
-            limit = handshakes.refusal(host)
+            limit = handshakes.refusal(host) or await self._slice(host)
             if limit:
                 admission.count(limit)
                 self._refuse(sock, host, limit)
                 return
-            await self._slice(host)
             await self._shake_hands(side, sock, host, tls())
         finally:
             if not side.is_connected:
                 sock.close()
                 admission.left(host)
 
-    async def _slice(self, host: str) -> None:
-        """Until there is time in a turn of the event loop for one more."""
-        shares, begins = self._sessions.shares, self._sessions.loop.create_future()
+    async def _slice(self, host: str) -> str:
+        """Until there is time in a turn of the event loop for one more; by which limit there never is, '': now."""
+        handshakes, begins = self._sessions.handshakes, self._sessions.loop.create_future()
 
         def begin() -> None:
             if not begins.done():
                 begins.set_result(None)
 
-        shares.pace(shares.of(("", address_of(host))), self._sessions.handshakes.cost_s, begin)
+        if not handshakes.wait(host, begin):
+            return "handshakes"
+        self._sessions.shares.pace(self._share, handshakes.cost_s, handshakes.begin_next)
         await begins
+        return ""
 
     async def _speaks(self, sock: socket.socket) -> bool:
         """False: the client has gone, or was silent for the time of a login."""

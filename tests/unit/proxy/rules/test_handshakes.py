@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from gateway.proxy.rules.handshakes import AROUND_S, SHARE, UNDER_WAY, Handshakes
+from gateway.proxy.rules.loop_shares import SLICE_S, LoopShares
 from tests.support.proxy.limits import limits_with
 
 
@@ -64,3 +68,35 @@ def test_the_oldest_is_ended_for_one_too_many() -> None:
 
 def test_at_the_highest_rate_each_has_a_second() -> None:
     assert Handshakes(limits_with(), Clock()).per_second <= UNDER_WAY
+
+
+def test_addresses_take_turns_in_the_slice_of_all() -> None:
+    handshakes = Handshakes(limits_with(handshakes_per_second=5), Clock())
+    begun: list[str] = []
+
+    def flood(at: int) -> bool:
+        return handshakes.wait(f"10.0.0.{at}", lambda: begun.append(f"flood {at}"))
+
+    taken = [flood(at) for at in range(10) for _ in range(12)]
+    assert taken.count(False) == 20  # as many wait as may come at once
+    assert handshakes.wait("10.0.1.1", lambda: begun.append("honest"))
+    for _ in range(11):
+        handshakes.begin_next()
+    assert "honest" in begun
+    for _ in range(90):
+        handshakes.begin_next()
+    assert [begun.count(f"flood {at}") for at in range(10)] == [10] * 10
+
+
+def test_ten_addresses_take_no_more_of_a_turn_than_one() -> None:
+    clock, turns = Clock(), list[Callable[[], None]]()
+    shares = LoopShares(clock, turns.append, lambda _seconds, _go_on: None)
+    share = shares.of("TLS handshakes")
+    handshakes = Handshakes(limits_with(), clock)
+    begun: list[int] = []
+    for at in range(10):
+        handshakes.wait(f"10.0.0.{at}", partial(begun.append, at))
+        shares.pace(share, SLICE_S / 2, handshakes.begin_next)
+    assert begun == [0, 1]
+    turns.pop()()
+    assert begun == [0, 1, 2, 3]
