@@ -21,13 +21,11 @@ from gateway.links.checks import LinkChecks
 from gateway.links.links import Links
 from gateway.links.running import RunningLinks
 from gateway.links.update import LinkUpdates
-from gateway.migration.call_off import PromoteCallOffs
-from gateway.migration.carry_out import StepExecutor
+from gateway.migration.carry_out import SetPromotion, StepExecutor
 from gateway.migration.client_errors import WatchedErrors
 from gateway.migration.history import MirrorTrends
 from gateway.migration.keeps import UndoRetention
-from gateway.migration.migrations import Migrations
-from gateway.migration.promote_sets import SetPromotion
+from gateway.migration.migrations import Migrations, PromoteCallOffs
 from gateway.migration.ready import ReadinessCheck
 from gateway.migration.run import MigrationRun
 from gateway.migration.undo import MigrationUndo

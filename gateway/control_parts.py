@@ -39,9 +39,9 @@ from gateway.groups.offset_sync import OffsetSync
 from gateway.groups.offsets import GroupOffsets, GroupTools
 from gateway.groups.promote import GroupPromotions
 from gateway.groups.reports import GroupReports
+from gateway.migration.carry_out import PausesSeen
 from gateway.migration.client_errors import AsksGateways, nobody_counts
 from gateway.migration.keeps import KeepTimes
-from gateway.migration.pauses import PausesSeen
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess

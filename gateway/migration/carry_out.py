@@ -1,22 +1,112 @@
-"""Carries one step of a migration out, by the operation that people have for it. What it is called by: `run.py`."""
+"""Carries one step of a migration out, by the operation that people have for it. What it is called by: `run.py`.
+
+The journal tells how long writes were paused: the last write pause of each topic is remembered while a gateway leads.
+Of each topic, since topics of one link are promoted side by side: by two migrations, or by a migration and by hand. The
+journal of one does not tell of another's pause.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict
 from gateway.groups.operations import Groups
-from gateway.migration.pauses import PausesSeen
-from gateway.migration.promote_sets import PromotesSets
 from gateway.migration.rules.resolve import ApplicationPlan, MigrationStepKind, PlannedStep
 from gateway.operations.records import Records
 from gateway.state.link_config import LinkConfig, parse
 from gateway.state.records import MirrorState
+from gateway.telemetry.numbers import LastPause
 from gateway.topics.mirrors import Mirrors
 from gateway.topics.plan import Wanted
+
+CUT_OVER: Final = "stopped"
+"""The outcome of a pause that ended in a cutover."""
+
+
+class PauseSeen(NamedTuple):
+    """`at`: monotonic seconds of its end."""
+
+    at: float
+    outcome: str
+    seconds: float
+
+
+class PausesSeen:
+    """Written by promotes as they end."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._last: dict[tuple[str, str], PauseSeen] = {}
+
+    def ended(self, link: str, topics: Collection[str], outcome: str, seconds: float) -> None:
+        """A write pause of these mirror topics of the link is over."""
+        self._last |= dict.fromkeys([(link, topic) for topic in topics], PauseSeen(self._clock(), outcome, seconds))
+
+    def since(self, link: str, topics: Collection[str], begun: float) -> int:
+        """Milliseconds of the pause of these mirror topics that has ended in a cutover since; -1 when none has."""
+        seen = {self._last.get((link, topic)) for topic in topics}
+        (one,) = seen if len(seen) == 1 else (None,)
+        return -1 if one is None or one.at < begun or one.outcome != CUT_OVER else round(one.seconds * 1000)
+
+    def last(self, link: str, topic: str) -> LastPause | None:
+        """The last one of a mirror topic, however it ended."""
+        seen = self._last.get((link, topic))
+        return None if seen is None else LastPause(self._clock() - seen.at, seen.seconds)
+
+    def forget(self, link: str, topic: str) -> None:
+        """Its mirror was deleted."""
+        self._last.pop((link, topic), None)
+
+
+class PromotesSets(Protocol):
+    """Promotes a set."""
+
+    async def promote(self, link: str, topics: Sequence[str], groups: Sequence[str]) -> None:
+        """Begin to promote what is left of a set; whoever asks looks at the world for how it goes on.
+
+        Args:
+            topics: mirror topics that are not promoted yet. groups: mirror groups likewise.
+
+        Raises:
+            ControlError, WrongState: refused, or given up, with the reason; nothing is paused then.
+        """
+
+
+class PromotesTopics(Protocol):
+    """`Mirrors`, as far as it is needed."""
+
+    async def promote(self, link: str, topics: Sequence[str], *, groups: Sequence[str] = ()) -> Any:
+        """See `Mirrors.promote`."""
+
+
+class PromotesGroups(Protocol):
+    """`Groups`, as far as it is needed."""
+
+    async def promote(self, link: str, group: str) -> Any:
+        """See `Groups.promote`."""
+
+
+class SetPromotion:
+    """Topics and groups change sides under one write pause, by one write of the state.
+
+    Groups alone are what is left of a set whose topics are promoted already: they go one by one.
+    """
+
+    def __init__(self, topics: PromotesTopics, groups: PromotesGroups) -> None:
+        self._topics = topics
+        self._groups = groups
+
+    async def promote(self, link: str, topics: Sequence[str], groups: Sequence[str]) -> None:
+        """See `PromotesSets`."""
+        if topics:
+            await self._topics.promote(link, topics, groups=groups)
+            return
+        for group in groups:
+            await self._groups.promote(link, group)
+
 
 PROMOTE_S: Final = 120.0
 """For how long the end of a promote is awaited, to note how it went; the promote itself has limits of its own."""

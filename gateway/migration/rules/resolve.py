@@ -22,8 +22,7 @@ from typing import Final
 
 from gateway.kafka.rules.names import is_internal
 from gateway.migration.rules.file import Application, MigrationFile, Until, matches
-from gateway.migration.rules.waves import wave_waits, waves_of
-from gateway.migration.rules.windows import is_open, next_opening
+from gateway.migration.rules.windows import is_open, next_opening, wave_waits, waves_of
 from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
 from gateway.state.records import MirrorState
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-from gateway.migration.rules.error_codes import counts
+from gateway.migration.rules.client_errors import counts
 from protocol.apis import ApiKey
 from protocol.codec import decode_response
 from protocol.errors import MalformedFrame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.migration.pauses import PausesSeen
+from gateway.migration.carry_out import PausesSeen
 
 
 class Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.migration.rules.application_names import (
+from gateway.migration.rules.ties import (
     connect_topics,
     is_streams_internal,
     streams_application,

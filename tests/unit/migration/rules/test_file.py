@@ -1,4 +1,7 @@
-"""Migration files: what is taken, what is refused, and their schema."""
+"""Migration files: what is taken, what is refused, and their schema.
+
+Names that two migration files both mean.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from gateway.migration.rules.file import FileError, as_text, matches, of_text, ordered, parsed, schema
+from gateway.migration.rules.file import (
+    FileError,
+    MigrationFile,
+    as_text,
+    matches,
+    of_text,
+    ordered,
+    parsed,
+    schema,
+    shared_name,
+)
 
 
 def document(*applications: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -76,3 +89,31 @@ def test_the_schema_is_strict_and_describes() -> None:
     assert made["$defs"]["Application"]["properties"]["topics"]["description"]
     assert made["$defs"]["Window"]["required"] == ["from", "to"]
     assert made["$defs"]["Until"]["enum"] == ["mirrored", "groups", "promoted"]
+
+
+def file(*topics: str, groups: tuple[str, ...] = ()) -> MigrationFile:
+    one = {"name": "a", "topics": list(topics), "groups": list(groups)}
+    return parsed({"migration": "m", "link": "l", "applications": [one]})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        (("orders",), ("payments",), ""),
+        (("orders",), ("orders",), "topic 'orders'"),
+        (("orders*",), ("orders-eu",), "topic 'orders-eu'"),
+        (("orders-eu",), ("orders*",), "topic 'orders-eu'"),
+        (("orders*",), ("orders-eu*",), "topic 'orders-eu*'"),
+        (("orders-eu*",), ("orders*",), "topic 'orders-eu*'"),
+        (("orders-eu*",), ("orders-us*", "orders"), ""),
+        (("orders-eu*",), ("orders",), ""),
+        (("*",), ("orders",), "topic 'orders'"),
+    ],
+)
+def test_what_both_mean(one: tuple[str, ...], other: tuple[str, ...], shared: str) -> None:
+    assert shared_name(file(*one), file(*other)) == shared
+
+
+def test_groups_are_told_from_topics() -> None:
+    assert shared_name(file("a", groups=("b",)), file("b", groups=("c",))) == ""
+    assert shared_name(file("a", groups=("b",)), file("c", groups=("b",))) == "group 'b'"

@@ -14,7 +14,7 @@ from gateway.kafka.connection.errors import ClusterUnavailable, PartitionErrors
 from gateway.kafka.offsets import EARLIEST
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.kafka.view import ClusterView, PartitionView, TopicView
-from gateway.migration import log_tail, producer_reader, source_reader
+from gateway.migration import discovery, log_tail
 from gateway.migration.log_tail import RECORDS, Tail, transactions_logged
 from gateway.migration.rules.internal_records import CONSUMER_OFFSETS, TRANSACTION_STATE, TransactionEntry
 from gateway.migration.rules.sets import discover
@@ -65,13 +65,13 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Any:
         return {}, Tail()
 
     async def of(source: Source) -> SourceSnapshot:
-        monkeypatch.setattr(producer_reader, "active_producers", source.active_producers)
-        return await source_reader.read_source(source, (), lambda: 0)  # type: ignore[arg-type]
+        monkeypatch.setattr(discovery, "active_producers", source.active_producers)
+        return await discovery.read_source(source, (), lambda: 0)  # type: ignore[arg-type]
 
     monkeypatch.setattr(kafka_groups, "list_groups", nothing)
-    monkeypatch.setattr(source_reader, "all_transactions", nothing)
-    monkeypatch.setattr(source_reader, "transactions_logged", no_log)
-    monkeypatch.setattr(source_reader, "offset_owners", no_log)
+    monkeypatch.setattr(discovery, "all_transactions", nothing)
+    monkeypatch.setattr(discovery, "transactions_logged", no_log)
+    monkeypatch.setattr(discovery, "offset_owners", no_log)
     return of
 
 
@@ -110,7 +110,7 @@ async def test_what_of_a_log_was_not_read_is_said(read: Any, monkeypatch: pytest
     async def in_part(*_: Any) -> tuple[dict[Any, Any], Tail]:
         return {}, Tail(unread=(3,), older=(1, 2))
 
-    monkeypatch.setattr(source_reader, "transactions_logged", in_part)
+    monkeypatch.setattr(discovery, "transactions_logged", in_part)
     assert said(await read(Source({"orders": [1]}))) == [
         f"what former transactions wrote: partition 3 of {TRANSACTION_STATE} was not read to its end (20 s were over)",
         f"what former transactions wrote before the last 20,000 offsets of partition 1, 2 of {TRANSACTION_STATE}",
