@@ -2,6 +2,7 @@
 
 import { Refused, ask, listen, token } from "./api.js";
 import { alertsView } from "./alerts.js";
+import { cutoverView } from "./cutover.js";
 import { attr, h, keyed, say, text } from "./dom.js";
 import { fleetView } from "./fleet.js";
 import { groupView, groupsView } from "./groups.js";
@@ -27,8 +28,8 @@ const VIEWS = [
   ["timeline", "Timeline", timelineView],
   ["alerts", "Alerts", alertsView],
 ];
-const DETAILS = { topic: topicView, group: groupView, link: linkView, migration: migrationView, "migration-file": migrationFileView };
-const PARENTS = { topic: "topics", group: "groups", link: "lock", migration: "migrations", "migration-file": "migrations" };
+const DETAILS = { cutover: cutoverView, topic: topicView, group: groupView, link: linkView, migration: migrationView, "migration-file": migrationFileView };
+const PARENTS = { cutover: "lock", topic: "topics", group: "groups", link: "lock", migration: "migrations", "migration-file": "migrations" };
 const RETRY_MS = [500, 1000, 2000, 5000];
 
 const byId = (id) => document.getElementById(id);

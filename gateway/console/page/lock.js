@@ -59,7 +59,11 @@ function picture(context, key) {
   // Asked for while they are open only.
   const trends = trendCharts({ of: "link", link: key, name: key });
   const folded = h("details", { ontoggle: () => folded.open && trends.update() }, h("summary", {}, "Trends of this link"), trends.node);
-  node.append(folded);
+  const help = h("details", {}, h("summary", {}, "What the picture shows"), h("ul", { class: "lines" },
+    h("li", {}, "The dashed line is the source's level. The target's water is below it by what the copy is behind: a step for each factor of ten."),
+    h("li", {}, "The gate to the source sinks into its place as topics are written on the target; the gate to the target opens as groups and topics pass."),
+    h("li", {}, "A boat is a group that waits at its gate, with the number of its members. Arrows are writes, and what the mirror copies.")));
+  node.append(folded, help);
 
   return {
     node,

@@ -6,7 +6,7 @@ import { attr, h, keyed, text } from "./dom.js";
 import { count } from "./numbers.js";
 import { undoOfApplication } from "./undo.js";
 
-const STEPS = [
+export const STEPS = [
   ["Mirrored", "mirrored", "topics", "topics are level with the source"],
   ["Producers", "moved", "topics", "topics have had no write that bypasses the gateway for a minute"],
   ["At the gate", "gated", "groups", "groups wait at the gateway or have passed"],
@@ -32,9 +32,9 @@ export function stepsView(context, migration = "") {
           return applicationActions(row, row ? Object.values(store.rows("applications")).filter((one) => one.migration === row.migration) : []);
         });
         bars.set(key, bar);
-        const steps = STEPS.map(([label, , , about]) => h("li", {}, h("span", { class: "step-name" }, label), h("span", { class: "step-count", title: about })));
         return h("li", { class: "application" },
-          h("div", { class: "application-head" }, h("strong", {}), h("span", { class: "soft" }), h("span", { class: "bad" }), !migration && rows[key].migration ? h("a", { href: `#/migration/${name(rows[key].migration)}` }, `migration ${rows[key].migration}`) : null, bar.node), h("ol", { class: "steps" }, ...steps));
+          h("div", { class: "application-head" }, h("strong", {}), h("span", { class: "soft" }), h("span", { class: "bad" }), !migration && rows[key].migration ? h("a", { href: `#/migration/${name(rows[key].migration)}` }, `migration ${rows[key].migration}`) : null,
+            h("a", { href: `#/cutover/${name(key)}`, "aria-label": `Big screen of ${rows[key].name}` }, "Big screen"), bar.node), newSteps());
       }, (each, key) => {
         fill(each, rows[key]);
         bars.get(key).update();
@@ -49,6 +49,12 @@ function fill(node, row) {
   text(head.children[1], about(row));
   text(head.children[2], row.problem);
   attr(head.children[2], "hidden", !row.problem);
+  fillSteps(steps, row);
+}
+
+export const newSteps = () => h("ol", { class: "steps" }, ...STEPS.map(([label, , , about]) => h("li", {}, h("span", { class: "step-name" }, label), h("span", { class: "step-count", title: about }))));
+
+export function fillSteps(steps, row) {
   STEPS.forEach(([label, done, of], at) => {
     const step = steps.children[at];
     const total = row[of];

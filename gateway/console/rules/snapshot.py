@@ -146,6 +146,7 @@ def topic_row(one: MirrorNumbers, record: MirrorRecord | None) -> Row:
         "translated": one.translated,
         "readable": one.readable,
         "job": "" if job is None else job.job,
+        "pause_ms": None if one.last_pause is None else round(one.last_pause.seconds * 1000),
         **of_topic(one, record),
     }
 

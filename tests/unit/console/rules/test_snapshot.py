@@ -222,3 +222,9 @@ async def test_clients_of_a_group_are_told_by_name(plane: Plane) -> None:
     many = [replace(member, client_id=f"c-{index}") for index in range(200)]
     plane.service.group_reports.who_on_source["l", "billing"] = many
     assert len(taken(plane)["groups"]["l/billing"]["clients"]) == 50
+
+
+async def test_a_topic_says_how_long_its_last_pause_was(plane: Plane) -> None:
+    assert taken(plane)["topics"]["l/orders"]["pause_ms"] is None
+    plane.parts.pauses_seen.ended("l", ["orders"], "stopped", 0.093)
+    assert taken(plane)["topics"]["l/orders"]["pause_ms"] == 93
