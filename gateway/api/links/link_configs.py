@@ -32,8 +32,9 @@ def router(plane: Plane) -> Routes:
     @routes.put(
         "/{link}/configs:alter", Role.ADMIN, summary="Change configs of a cluster link while it runs, all or none"
     )
-    async def alter_configs(link: str, body: AlterConfigs) -> LinkData:
-        return await alter(link, *(entry.change() for entry in body.data), validate_only=body.validate_only)
+    async def alter_configs(link: str, body: AlterConfigs, validate_only: ValidateOnly = False) -> LinkData:
+        changes = [entry.change() for entry in body.data]
+        return await alter(link, *changes, validate_only=validate_only or body.validate_only)
 
     @routes.get(_ONE, config="config", summary="One config of a cluster link")
     async def get_config(link: str, config: str) -> LinkConfigData:
