@@ -2,7 +2,8 @@
 
 A line is told apart by its logger and its event, not by what is in it, which may be a stranger's: of each event `BURST`
 lines go at once, and one in `EVERY_S` after that. What was left out is counted, and told with the next line that goes.
-Loggers of operations are not held back: what they say is caused by an operator, and each line counts.
+Loggers of operations are not held back: what they say is caused by an operator, and each line counts. Only a trouble
+that is said again in the same words, by a round that fails as the one before, has one line a minute.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
+AGAIN_S: Final = 60.0
 BURST: Final = 20
 EVERY_S: Final = 10.0
 _KEYS: Final = 256
@@ -72,7 +74,7 @@ class RatedLines(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether it goes."""
-        if not any(record.name == name or record.name.startswith(f"{name}.") for name in STRANGERS):
+        if not _is_strangers(record):
             return True
         said: Any = record.msg  # of structlog a dict, of others the text without its arguments
         event = str(said.get("event", "")) if isinstance(said, dict) else str(said)
@@ -84,3 +86,38 @@ class RatedLines(logging.Filter):
         elif left_out:
             record.msg = f"{event} ({left_out} more of these were left out)"
         return True
+
+
+class RepeatedLines(logging.Filter):
+    """For a handler: of warnings and errors that are the same word for word, one in `AGAIN_S`, and how many it was.
+
+    Lines with a traceback all go. `clock`: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._said: OrderedDict[tuple[str, int, str], tuple[float, int]] = OrderedDict()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it goes."""
+        if record.levelno < logging.WARNING or record.exc_info or _is_strangers(record):
+            return True
+        said: Any = record.msg
+        is_event = isinstance(said, dict)
+        words = repr({**said, "timestamp": ""}) if is_event else record.getMessage()
+        key, now = (record.name, record.levelno, words), self._clock()
+        at, left_out = self._said.pop(key, (now - AGAIN_S, 0))
+        goes = now - at >= AGAIN_S
+        self._said[key] = (now, 0) if goes else (at, left_out + 1)
+        if len(self._said) > _KEYS:
+            self._said.popitem(last=False)
+        if goes and left_out and is_event:
+            record.msg = {**said, "repeated": left_out}
+        elif goes and left_out:
+            record.msg, record.args = f"{words} (repeated: {left_out})", ()
+        return goes
+
+
+def _is_strangers(record: logging.LogRecord) -> bool:
+    return any(record.name == name or record.name.startswith(f"{name}.") for name in STRANGERS)

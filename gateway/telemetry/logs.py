@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from gateway.telemetry.log_rates import RatedLines
+from gateway.telemetry.log_rates import RatedLines, RepeatedLines
 from gateway.telemetry.printable import printable
 
 
@@ -57,6 +57,7 @@ def configure(level: str = "info", fmt: str = "console") -> None:
         )
     )
     handler.addFilter(RatedLines())
+    handler.addFilter(RepeatedLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

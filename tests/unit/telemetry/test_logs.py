@@ -6,7 +6,7 @@ import logging
 import pytest
 import structlog
 
-from gateway.telemetry.log_rates import BURST, EVERY_S, LogRates
+from gateway.telemetry.log_rates import AGAIN_S, BURST, EVERY_S, LogRates, RepeatedLines
 from gateway.telemetry.logs import configure
 from gateway.transport import loop_watch
 from gateway.transport.loop_watch import Frame
@@ -95,3 +95,24 @@ def test_a_stall_of_the_event_loop_is_told_in_every_format(fmt: str, capsys):
     assert "codec.py:7 encode" in told
     assert "store.py:9 put" in told
     assert "Logging error" not in told
+
+
+def test_a_trouble_that_is_said_again_in_the_same_words_has_one_line_a_minute():
+    now, seen = [0.0], []
+    lines = RepeatedLines(lambda: now[0])
+
+    def say(level: int, **said: object) -> None:
+        record = logging.LogRecord("lockgate.control", level, "", 0, {"timestamp": now[0], **said}, (), None)
+        if lines.filter(record):
+            seen.append({name: value for name, value in record.msg.items() if name != "timestamp"})
+
+    for second in range(0, 121, 5):
+        now[0] = float(second)
+        say(logging.WARNING, event="topic configs not synced", link="west")
+        say(logging.INFO, event="mirror state", new="PAUSED")
+    told = [one for one in seen if one["event"] == "topic configs not synced"]
+    every = int(AGAIN_S // 5) - 1
+    assert [one.get("repeated", 0) for one in told] == [0, every, every]
+    assert len(seen) - len(told) == 25  # what happens is told each time
+    say(logging.WARNING, event="topic configs not synced", link="east")
+    assert seen[-1]["link"] == "east"
