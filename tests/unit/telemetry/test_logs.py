@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Any
 
 import pytest
 import structlog
@@ -104,7 +105,8 @@ def test_a_trouble_that_is_said_again_in_the_same_words_has_one_line_a_minute():
     def say(level: int, **said: object) -> None:
         record = logging.LogRecord("lockgate.control", level, "", 0, {"timestamp": now[0], **said}, (), None)
         if lines.filter(record):
-            seen.append({name: value for name, value in record.msg.items() if name != "timestamp"})
+            told: Any = record.msg
+            seen.append({name: value for name, value in told.items() if name != "timestamp"})
 
     for second in range(0, 121, 5):
         now[0] = float(second)
