@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from playwright.async_api import Browser, expect
 
@@ -31,7 +33,8 @@ async def test_an_application_on_a_big_screen(api: SecuredApi, browser: Browser,
     await expect(page.get_by_text("biller-1")).to_be_visible()
     assert await seen.violations() == []
     assert not await seen.is_too_wide()
-    await plane.by_hand(changed(plane.store.mirrors["l", "orders"], state=MirrorState.PENDING_STOPPED))
+    begun = {"state": MirrorState.PENDING_STOPPED, "state_since_ms": int(time.time() * 1000)}
+    await plane.by_hand(changed(plane.store.mirrors["l", "orders"], **begun))
     await expect(page.get_by_text("1 topic is being promoted for")).to_be_visible(timeout=20_000)
     if scheme == "light":
         await Pictures(page).take("cutover")
