@@ -24,7 +24,7 @@ MOST: Final = 1_000  # principals
 
 
 class ConnectionTokens(Protocol):
-    """See `token_book.py`."""
+    """The delegation tokens that a client logs in with; `token_book.py` keeps them."""
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -101,7 +101,7 @@ class ClientConnections:
         self._closing = Background()
 
     def cached(self, owner: str, node_id: int, lane: Lane) -> Connection | None:
-        """See `Cluster.cached_connection`."""
+        """The open connection of a client to a node, None where there is none."""
         client = self._clients.get(owner)
         return None if client is None else client.pool.get(node_id, lane)
 
@@ -122,12 +122,12 @@ class ClientConnections:
         return await client.pool.connection(node_id, lane, deadline)
 
     def drop(self, lanes: Collection[str], reason: str) -> None:
-        """See `Cluster.drop`."""
+        """Close the connections of these lanes, of every client."""
         for client in self._clients.values():
             client.pool.drop(lanes, reason)
 
     def reconfigure(self, config: ClusterConfig) -> None:
-        """See `Cluster.reconfigure`."""
+        """Connect by other properties from now on."""
         self.config, self._tls = config, None
         for client in self._clients.values():
             client.reconfigure()

@@ -42,10 +42,10 @@ class Clients(Protocol):
         """An open one. Raises ClusterUnavailable; AuthenticationFailed when nobody can act as this principal."""
 
     def drop(self, lanes: Collection[str], reason: str) -> None:
-        """See `Cluster.drop`."""
+        """Close the connections of these lanes."""
 
     def reconfigure(self, config: ClusterConfig) -> None:
-        """See `Cluster.reconfigure`."""
+        """Connect by other properties from now on."""
 
     async def close(self) -> None:
         """Close all."""

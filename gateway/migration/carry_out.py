@@ -79,14 +79,14 @@ class PromotesTopics(Protocol):
     """`Mirrors`, as far as it is needed."""
 
     async def promote(self, link: str, topics: Sequence[str], *, groups: Sequence[str] = ()) -> Any:
-        """See `Mirrors.promote`."""
+        """Promote the topics, and groups with them as one set."""
 
 
 class PromotesGroups(Protocol):
     """`Groups`, as far as it is needed."""
 
     async def promote(self, link: str, group: str) -> Any:
-        """See `Groups.promote`."""
+        """Promote the group."""
 
 
 class SetPromotion:
@@ -100,7 +100,7 @@ class SetPromotion:
         self._groups = groups
 
     async def promote(self, link: str, topics: Sequence[str], groups: Sequence[str]) -> None:
-        """See `PromotesSets`."""
+        """Promote topics with their groups as one set; without topics, each group for itself."""
         if topics:
             await self._topics.promote(link, topics, groups=groups)
             return

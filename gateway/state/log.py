@@ -85,7 +85,7 @@ class StateLog(Protocol):
     """What the store needs of a state topic: `read` goes on all the time, the others are called one at a time."""
 
     async def open(self) -> list[Entry]:
-        """See `StateTopic.open`; so for the others."""
+        """Begin to read; returns all that is there."""
 
     async def read(self, timeout_s: float) -> list[Entry]:
         """What came since."""

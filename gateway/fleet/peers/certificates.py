@@ -60,7 +60,7 @@ class FleetCertificates:
         self._made: PeerTls | None = None
 
     def __call__(self) -> PeerTls | None:
-        """See `Certificates`."""
+        """The certificate made from the shared secret, made again when the secret is another one."""
         secret = self._secret()
         if secret != self._made_of:
             self._made_of, self._made = secret, _of_secret(secret, self._name) if secret else None
@@ -83,7 +83,7 @@ class GivenCertificates:
         self._made = Renewed("fleet.tls", self._make, (certificate, key, ca, *(() if crl is None else (crl,))))
 
     def __call__(self) -> PeerTls | None:
-        """See `Certificates`."""
+        """The certificate of the files, read again when they change."""
         return self._made.get()
 
     def _make(self) -> PeerTls:

@@ -80,7 +80,7 @@ class Dial:
         return self._writer is not None
 
     async def ask(self, what: str, body: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
-        """See `Peers.ask`."""
+        """Send a question on this connection, and wait for its answer."""
         number = next(self._ids)
         answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         try:

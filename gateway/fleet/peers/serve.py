@@ -65,7 +65,7 @@ class PeerServer:
         self._serving: set[asyncio.Task[None]] = set()
 
     async def listen(self, host: str, port: int) -> int:
-        """See `Peers.listen`."""
+        """Listen for peers; returns the port."""
         if self._certificates is not None:
             self._server = await listen(asyncio.get_running_loop(), host, port, _BACKLOG, self._arrived)
             return self._server.port

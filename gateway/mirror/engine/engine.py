@@ -101,7 +101,7 @@ class Engine(PartlyOwned):
             self._tasks.spawn(kept_running(self._tick, "mirror tick"), "mirror tick")
 
     def update_link(self, link: LinkRecord) -> None:
-        """See `gateway.mirror.interface.MirrorEngine`."""
+        """Take over what has changed in a link, while it runs."""
         made = self._links.get(link.name)
         if made is None:
             return
@@ -138,7 +138,7 @@ class Engine(PartlyOwned):
         return self._maps[link.name]
 
     def started_links(self) -> Mapping[str, LinkRecord]:
-        """See `gateway.mirror.interface.MirrorEngine`."""
+        """The links that run here, by name."""
         return {name: made.record for name, made in self._links.items()}
 
     def throttled_s(self) -> Mapping[str, float]:
@@ -253,7 +253,7 @@ class Engine(PartlyOwned):
         return self._link_mirror_with(link, topic) is not None
 
     def started(self) -> Mapping[tuple[str, str], MirrorRecord]:
-        """See `gateway.mirror.interface.MirrorEngine`."""
+        """The mirrors that run here, by (link, mirror topic)."""
         return {
             (link_mirror.record.name, name): topic.record
             for link_mirror in self.link_mirrors()
@@ -261,12 +261,12 @@ class Engine(PartlyOwned):
         }
 
     def started_as(self, link: str, topic: str) -> MirrorRecord | None:
-        """See `gateway.mirror.interface.MirrorEngine`."""
+        """The record with which the mirror of a topic runs, None where it does not."""
         found = self._link_mirror_with(link, topic)
         return None if found is None else found.topics[topic].record
 
     def status(self, mirror: MirrorRecord, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
-        """See `OwnedMirrors`."""
+        """The partitions that run here, in order; empty where this very mirror does not."""
         topic = mirror.mirror_topic
         found = self._link_mirror_with(mirror.link, topic)
         if found is None or tag_of(found.topics[topic].record) != tag_of(mirror):
@@ -274,7 +274,7 @@ class Engine(PartlyOwned):
         return found.topics[topic].status(partitions)
 
     def running_partitions(self, mirror: MirrorRecord) -> RunningPartitions:
-        """See `MirrorEngine`."""
+        """How far this very mirror is where it runs here, and which of its partitions do not."""
         found, partitions = self._mirror_as(mirror), range(len(mirror.starts))
         return (
             RunningPartitions((-1,) * len(partitions), tuple(partitions))
@@ -283,11 +283,11 @@ class Engine(PartlyOwned):
         )
 
     def ends(self, mirror: MirrorRecord) -> CopyEnds | None:
-        """See `MirrorEngine`."""
+        """Where the copy of every partition ends; None unless all of them are told."""
         return whole(self.partition_ends(mirror))
 
     def partition_ends(self, mirror: MirrorRecord) -> Sequence[PartitionEnd | None]:
-        """See `MirrorEngine`."""
+        """Where the copy ends, per partition; None for one that does not run here."""
         found = self._mirror_as(mirror)
         return (None,) * len(mirror.starts) if found is None else found.ends()
 
