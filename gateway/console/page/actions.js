@@ -97,7 +97,7 @@ function promoteActions(link, topics, groups, word = "") {
 
 async function promotePlan(link, topics, groups, force) {
   const [plan, ready] = await Promise.all([
-    ask("POST", mirrorsPath(link, "promote", true), { mirror_topic_names: topics, group_names: groups, force }),
+    ask("POST", mirrorsPath(link, "promote", true), { mirror_topic_names: topics, group_names: groups, force, mirror_direction: "FORWARD" }),
     ask("GET", `/v3/links/${name(link)}/readiness`).catch(() => null),
   ]);
   const lags = plan.topics.map((one) => one.lag);
