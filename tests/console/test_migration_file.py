@@ -102,7 +102,7 @@ async def test_a_file_is_applied_and_followed(api: SecuredApi, browser: Browser)
     await expect(page.get_by_role("heading", name="shop", exact=True)).to_be_visible(timeout=20_000)
     assert api.plane.store.migrations["shop"].state is MigrationState.RUNNING
     assert api.plane.store.migrations["shop"].applied_by == "local"
-    await expect(page.get_by_text("applied 2 application(s); by local")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("local applied the file of migration shop")).to_be_visible(timeout=20_000)
     assert await seen.violations() == []
 
     await page.get_by_role("button", name="Pause", exact=True).first.click()

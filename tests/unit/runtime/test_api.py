@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from gateway.api.access.audit import AuditTrail
+from gateway.api.access.roles import Role, Route, RouteTable
 from gateway.config.api import Api
 from gateway.devcluster import claim_ports, release_ports
 from gateway.runtime import api as module
@@ -27,6 +28,7 @@ class Never:
     def __init__(self) -> None:
         self.asked = asyncio.Event()
         self.audit = AuditTrail(str, None, lambda: 0)
+        self.table = RouteTable((Route("GET", "/health", Role.ANYONE),))
 
     async def __call__(self, _scope: Any, _receive: Any, _send: Any) -> None:
         self.asked.set()
