@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from gateway.config.section import Port, Section
 from gateway.config.tls import ListenerTls
 from gateway.proxy.rules.proxy_protocol import Proxies
+from gateway.proxy.rules.server_names import ServerNames
 
 Protocol = Literal["", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 
@@ -56,16 +57,24 @@ class OAuth(Section):
 
 
 class Endpoint(Section):
-    """Where clients connect: a port for bootstrap, and one for each broker. `ports`: explicit map node id -> port,
-    instead of `base_port` and following. `protocol`: Kafka's; '': what `tls` and the target make of it.
-    `proxy_protocol_from`: addresses and networks of load balancers that put a PROXY header (v1 or v2) before each
-    connection; with any, only they may connect.
+    """Where clients connect: a port for bootstrap, and one for each broker, or a name. `addressing`: brokers are told
+    apart by `port`; by the server name of TLS at the bootstrap port (`sni`); `both`: who comes by a name is told
+    names. `advertised_host_pattern`: those names, with `$(nodeId)`. `advertised_port`, `advertised_base_port`: what
+    clients are told in place of `bootstrap_port` and `base_port`; 0: these.
+
+    `ports`: explicit map node id -> port, instead of `base_port` and following. `protocol`: Kafka's; '': what `tls` and
+    the target make of it. `proxy_protocol_from`: addresses and networks of load balancers that put a PROXY header (v1
+    or v2) before each connection; with any, only they may connect.
 
     `identity`: `relay` has clients log in at the target themselves; with `token` the gateway finds out who they are, by
     certificates or `oauth`, and logs in at the target as that principal, with a delegation token."""
 
     host: str = "127.0.0.1"
     advertised_host: str = ""
+    advertised_port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    advertised_base_port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    addressing: Literal["port", "sni", "both"] = "port"
+    advertised_host_pattern: str = ""
     bootstrap_port: Port
     base_port: Port
     ports: dict[int, Port] = Field(default_factory=dict)
@@ -111,6 +120,52 @@ class Endpoint(Section):
         if len(set(ports.values())) < len(ports):
             raise ValueError("two brokers cannot have the same port")
         return ports
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_need_no_ports(cls, given: Any) -> Any:
+        """One that has no ports of brokers need not say from which one on they would be."""
+        if isinstance(given, dict) and given.get("addressing") == "sni" and cls.model_fields["base_port"].is_required():
+            return {"base_port": given.get("bootstrap_port"), **given}
+        return given
+
+    @model_validator(mode="after")
+    def _can_be_addressed(self) -> Endpoint:
+        """Raises ValueError for names that no client could come by, and for ports that nobody would listen on."""
+        if self.addressing == "port":
+            if self.advertised_host_pattern:
+                raise ValueError("advertised_host_pattern: needs addressing: sni, or both")
+        elif self.tls is None:
+            raise ValueError(f"addressing {self.addressing}: needs tls, since the name is in its handshake")
+        elif self.addressing == "sni" and self.ports:
+            raise ValueError("ports: there are none with addressing: sni; leave it out, or say addressing: both")
+        else:
+            ServerNames(self.advertised_host, self.advertised_host_pattern)
+        if self.advertised_base_port and (self.ports or self.addressing == "sni"):
+            raise ValueError("advertised_base_port: takes base_port, and neither ports nor addressing: sni")
+        return self
+
+    @property
+    def names(self) -> ServerNames | None:
+        """By which clients ask for brokers."""
+        if self.addressing == "port":
+            return None
+        return ServerNames(self.advertised_host, self.advertised_host_pattern)
+
+    @property
+    def has_ports(self) -> bool:
+        """Brokers have ports of their own."""
+        return self.addressing != "sni"
+
+    @property
+    def told_behind(self) -> int:
+        """By how much ports of brokers that clients are told are above those that are listened on."""
+        return self.advertised_base_port - self.base_port if self.advertised_base_port else 0
+
+    @property
+    def advertised_bootstrap(self) -> tuple[str, int]:
+        """Where clients are told to begin."""
+        return self.advertised, self.advertised_port or self.bootstrap_port
 
     @model_validator(mode="after")
     def _bootstrap_apart(self) -> Endpoint:

@@ -162,9 +162,9 @@ class Settings(BaseSettings):
             ports |= {f"ports.{node}": port for node, port in each.ports.items()}
             for name, port in ports.items():
                 _require_apart(f"{where}.{name}", each.host, port, fixed)
-            if not each.ports:
+            if not each.ports and each.has_ports:
                 _require_apart(f"{where}.base_port", each.host, each.base_port, begun)
-            if self.listener.ports and not each.ports:
+            if self.listener.ports and not each.ports and each.has_ports:
                 raise ValueError(f"{where}.ports: is needed, since listener.ports is set")
         return self
 

@@ -173,7 +173,8 @@ class DataPlane:
         """'bootstrap' and node ids -> host:port; of further listeners with their name and a dot in front."""
         found = {}
         for listener in self.listeners.every:
-            found[listener.told(None)] = f"{listener.advertised_host}:{listener.bootstrap_port}"
+            host, port = listener.bootstrap()
+            found[listener.told(None)] = f"{host}:{port}"
             for node in self.listeners.ports():
                 host, port = listener.broker(node)
                 found[listener.told(node)] = f"{host}:{port}"
@@ -197,6 +198,11 @@ class DataPlane:
                     tls=None if tls is None else renewed_context(tls, f"{where}.tls").get,
                     principal=partial(_principal, principal or PrincipalMapping()),
                     identity=token_identity(endpoint, self.tokens, self._host),
+                    advertised_port=endpoint.advertised_port or None,
+                    told_behind=endpoint.told_behind,
+                    names=endpoint.names,
+                    by_name=endpoint.addressing == "sni",
+                    has_ports=endpoint.has_ports,
                 )
             )
         return listeners
@@ -215,7 +221,8 @@ class DataPlane:
         settings = self._settings
         endpoints = settings.endpoints().values()
         fixed = {settings.api.port, settings.management.port, *(endpoint.bootstrap_port for endpoint in endpoints)}
-        behind = [endpoint.base_port - settings.listener.base_port for endpoint in endpoints if not endpoint.ports]
+        first = settings.listener
+        behind = [each.base_port - first.base_port for each in endpoints if not each.ports and each.has_ports]
         return {port - shift for port in fixed for shift in behind}
 
     def numbers(self) -> ProxyNumbers:

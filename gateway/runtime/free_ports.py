@@ -48,6 +48,8 @@ def require_broker_ports(
     """
     first = settings.listener
     for where, endpoint in settings.endpoints().items():
+        if not endpoint.has_ports:
+            continue
         for node, port in ports.items():
             own = endpoint.ports.get(node, endpoint.base_port + port - first.base_port)
             here = port if endpoint is first else own

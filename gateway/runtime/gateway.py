@@ -52,6 +52,7 @@ from gateway.runtime.identity import act_for_clients, require_token_listeners
 from gateway.runtime.keys import own_files, sealing_keys
 from gateway.runtime.management import ManagementListener
 from gateway.runtime.peering import Peering, Shared
+from gateway.runtime.server_tls import warn_of_names
 from gateway.runtime.term import LeaderTerm, TermDependencies
 from gateway.runtime.trends import TrendKeeper
 from gateway.runtime.workers.share import ALONE, Worker
@@ -177,8 +178,10 @@ class Gateway:
 
     def _require_broker_ports(self) -> None:
         if self._host.plain_sockets:
-            ports = self._data.ports_for(self._target.cluster.view.brokers)
+            brokers = self._target.cluster.view.brokers
+            ports = self._data.ports_for(brokers)
             require_broker_ports(self.settings, ports, self._data.stored_ports, shared=self._worker.count > 1)
+            warn_of_names(self.settings, brokers)
 
     def _open_audit_topic(self, name: str) -> None:
         if name:

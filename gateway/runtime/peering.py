@@ -155,7 +155,7 @@ class Peering:
             peer=f"{told}:{port}",
             lease_s=fleet.lease_s,
             place=self._lock.take,
-            bootstrap=f"{self._settings.listener.advertised}:{self._settings.listener.bootstrap_port}",
+            bootstrap=":".join(map(str, self._settings.listener.advertised_bootstrap)),
             keys=",".join(shared.sources.secrets.key_ids),
         )
         self.pauses = PauseAnswers(

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Collection
 
+import structlog
+
+from gateway.config.settings import Settings
 from gateway.config.tls import ServerTls
-from gateway.transport.certificates import refuse_revoked
+from gateway.proxy.rules.server_names import covers
+from gateway.transport.certificates import hosts_of, refuse_revoked
 from gateway.transport.renewed import Renewed
+
+_log = structlog.get_logger("lockgate")
 
 
 def server_context(tls: ServerTls, where: str) -> ssl.SSLContext:
@@ -30,6 +37,21 @@ def server_context(tls: ServerTls, where: str) -> ssl.SSLContext:
                 raise ValueError(f"{where}.crl: {tls.crl} cannot be used: {reason}") from None
         context.verify_mode = ssl.CERT_REQUIRED if tls.client_auth == "required" else ssl.CERT_OPTIONAL
     return context
+
+
+def warn_of_names(settings: Settings, nodes: Collection[int]) -> None:
+    """Names that clients are told, and that a listener's certificate is not good for: clients will refuse it."""
+    for where, endpoint in settings.endpoints().items():
+        if endpoint.names is not None and endpoint.tls is not None:
+            certified = hosts_of(endpoint.tls.certificate.read_bytes())
+            told = [endpoint.names.bootstrap, *map(endpoint.names.host_of, sorted(nodes))]
+            if bad := [host for host in told if not any(covers(each, host) for each in certified)]:
+                _log.warning(
+                    "the certificate is not good for names that clients are told",
+                    certificate=f"{where}.tls.certificate",
+                    names=bad,
+                    good_for=certified,
+                )
 
 
 def renewed_context(tls: ServerTls, where: str) -> Renewed[ssl.SSLContext]:

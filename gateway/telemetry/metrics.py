@@ -484,7 +484,7 @@ def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
     yield counted(
         "lockgate_connections_refused_total",
         "Client connections not accepted, by limit (connections, address, rate, handshakes, handshakes_of_all, proxy, "
-        "header).",
+        "header, server_name).",
         "limit",
         numbers.refused,
     )

@@ -31,6 +31,17 @@ def refuse_revoked(context: ssl.SSLContext, crl: Path) -> None:
     context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
 
 
+def hosts_of(certificates: bytes) -> list[str]:
+    """The hosts that a server's certificate in PEM is good for, its chain aside. Raises ValueError when it is none."""
+    try:
+        own = x509.load_pem_x509_certificates(certificates)[0]
+        return own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(
+            x509.DNSName
+        )
+    except x509.ExtensionNotFound:
+        return []
+
+
 _KEYWORDS: Final = {
     NameOID.COMMON_NAME: "CN",
     NameOID.COUNTRY_NAME: "C",

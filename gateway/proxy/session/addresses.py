@@ -25,7 +25,7 @@ Advertised = Callable[[int, str, int], tuple[str, int]]
 def as_seen_by(session: ExchangeSession, advertised: Advertised) -> Advertised:
     """Where this session's client finds brokers: at the listener that it came by."""
     listener = session.listener
-    if listener is None or not listener.name:
+    if listener is None or not (listener.name or listener.by_name):
         return advertised
 
     def told(node_id: int, host: str, port: int) -> tuple[str, int]:

@@ -1,7 +1,7 @@
 """One listener as sessions see it: where its brokers are, and who a client is by its certificate.
 
-All listeners lead to the same target. A broker has a port of its own at each of them, and clients are told those of the
-listener they came by.
+All listeners lead to the same target. A broker has a port of its own at each of them, or a name by which it is asked
+for at the bootstrap port (SNI), and clients are told those of the listener they came by.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gateway.proxy.identity.identity import TokenIdentity
 from gateway.proxy.rules.proxy_protocol import Proxies
+from gateway.proxy.rules.server_names import ServerNames
 
 
 def _nobody(_: bytes) -> str:
@@ -24,7 +25,11 @@ class Listener:
 
     name: '' of the first listener.
     host: to listen on. advertised_host: what clients are told.
-    port_of: node id -> port; raises ValueError when there is none.
+    port_of: node id -> port to listen on; raises ValueError when there is none.
+    advertised_port: of bootstrap, which clients are told; None: `bootstrap_port`. told_behind: brokers' ports are
+    told as so much behind those that are listened on.
+    names: by which clients ask for brokers; None: by ports alone. by_name: names are what its clients are told.
+    has_ports: brokers have ports here.
     tls: the context of now, asked at each connection; None without TLS.
     proxies: who puts a PROXY header before each connection; None: nobody, and none is looked for.
     principal: of a verified certificate in DER; raises ValueError when its owner is nobody here.
@@ -40,10 +45,21 @@ class Listener:
     proxies: Proxies | None = None
     principal: Callable[[bytes], str] = _nobody
     identity: TokenIdentity | None = None
+    advertised_port: int | None = None
+    told_behind: int = 0
+    names: ServerNames | None = None
+    by_name: bool = False
+    has_ports: bool = True
+
+    def bootstrap(self) -> tuple[str, int]:
+        """Where clients begin."""
+        return self.advertised_host, self.advertised_port or self.bootstrap_port
 
     def broker(self, node_id: int) -> tuple[str, int]:
         """Where clients that came by here find a broker."""
-        return self.advertised_host, self.port_of(node_id)
+        if self.names is not None and self.by_name:
+            return self.names.host_of(node_id), self.bootstrap()[1]
+        return self.advertised_host, self.port_of(node_id) + self.told_behind
 
     def told(self, node_id: int | None) -> str:
         """For the log and /health."""

@@ -21,6 +21,7 @@ from gateway.proxy.produce.target_down import TargetDown
 from gateway.proxy.session.behind_proxy import BehindProxy
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener
+from gateway.proxy.session.naming_clients import ServerNameReader
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.session.securing import Securing
 from gateway.proxy.session.sides import ClientSide, UpstreamSide
@@ -77,6 +78,7 @@ class Listeners:
         self.target_down = TargetDown(target, sessions.routing, sessions.handlers, sessions.rights, self.advertised)
         self.every = tuple(listeners)
         self.target_tls = target_tls
+        self._names = ServerNameReader(sessions.admission, self._is_known)
         self._behind_proxy = BehindProxy(
             sessions.loop, sessions.admission, self._refuse, sessions.limits.login_timeout_s
         )
@@ -86,6 +88,7 @@ class Listeners:
         self._accepts_sockets = plain_sockets
         self._connects_sockets = plain_sockets and target_tls is None
         self._addresses: dict[int, tuple[str, int]] = {}
+        self._left: set[int] = set()
         self._ports: dict[int, int] = {}
         self._servers: dict[tuple[str, int | None], asyncio.Server | Acceptor] = {}
         self._sweeper: asyncio.TimerHandle | None = None
@@ -103,7 +106,7 @@ class Listeners:
         for node_id, (host, port, _rack) in sorted(self._target.view.brokers.items()):
             self._addresses[node_id] = (host, port)
             self._ports[node_id] = self.every[0].port_of(node_id)
-            for listener in self.every:
+            for listener in self._with_ports:
                 await self._listen(listener, node_id, listener.port_of(node_id))
         self._sweep()
 
@@ -113,21 +116,36 @@ class Listeners:
 
     def closed(self) -> list[str]:
         """The ports that should be open and are not: `bootstrap` and node ids, of a further listener with its name."""
-        wanted: list[int | None] = [None, *self._target.view.brokers]
-        servers = self._servers
+        brokers, servers = self._target.view.brokers, self._servers
         return [
-            listener.told(node) for listener in self.every for node in wanted if (listener.name, node) not in servers
+            listener.told(node)
+            for listener in self.every
+            for node in (None, *(brokers if listener.has_ports else ()))
+            if (listener.name, node) not in servers
         ]
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
         """Where clients of the first listener find this broker; learns a broker that was not known yet."""
-        if self._addresses.get(node_id) != (host, port) or not self._is_open(node_id):
+        if self._addresses.get(node_id) != (host, port) or not self._is_open(node_id) or node_id in self._left:
             self._learn(node_id, host, port)
-        return self.every[0].advertised_host, self._ports[node_id]
+        first = self.every[0]
+        return (
+            first.broker(node_id)
+            if first.by_name
+            else (first.advertised_host, self._ports[node_id] + first.told_behind)
+        )
+
+    @property
+    def _with_ports(self) -> list[Listener]:
+        return [listener for listener in self.every if listener.has_ports]
+
+    def _is_known(self, node_id: int) -> bool:
+        """It is in the target's view, or in a response that was seen since it was."""
+        return node_id in self._addresses and node_id not in self._left
 
     def _is_open(self, node_id: int) -> bool:
         servers = self._servers
-        return all((listener.name, node_id) in servers for listener in self.every)
+        return all((listener.name, node_id) in servers for listener in self._with_ports)
 
     def brokers_changed(self) -> None:
         """The target's view changed: open ports for new brokers, close those of brokers that left."""
@@ -135,6 +153,8 @@ class Listeners:
         brokers = self._target.view.brokers
         for node_id, (host, port, _rack) in sorted(brokers.items()):
             self.advertised(node_id, host, port)
+        if brokers:
+            self._left = {node for node in self._addresses if node not in brokers}
         for key in [key for key in self._servers if key[1] is not None and brokers and key[1] not in brokers]:
             self._servers.pop(key).close()
             _log.info("broker left the target", node_id=key[1], listener=key[0])
@@ -147,7 +167,7 @@ class Listeners:
         """
         moved = [node for node, port in sorted(self._ports.items()) if self.every[0].port_of(node) != port]
         for node in moved:
-            for listener in self.every:
+            for listener in self._with_ports:
                 if (made := self._servers.pop((listener.name, node), None)) is not None:
                     made.close()
         for node in moved:
@@ -162,6 +182,7 @@ class Listeners:
 
     def _learn(self, node_id: int, host: str, port: int) -> None:
         self._addresses[node_id] = (host, port)
+        self._left.discard(node_id)
         if node_id not in self._ports:
             self._ports[node_id] = self.every[0].port_of(node_id)
         if not self._is_open(node_id) and not self._closing:
@@ -169,7 +190,7 @@ class Listeners:
             self._sessions.spawn(work)
 
     async def _open(self, node_id: int) -> None:
-        for listener in self.every:
+        for listener in self._with_ports:
             if (listener.name, node_id) in self._servers:
                 continue
             try:
@@ -190,7 +211,7 @@ class Listeners:
                 shared=self._shares_ports,
             )
         else:
-            tls = None if listener.tls is None else listener.tls()
+            tls = None if listener.tls is None else self._names.context(listener)
             made = await loop.create_server(
                 lambda: ClientSide(sessions, node_id, listener), listener.host, port, ssl=tls, backlog=BACKLOG
             )
@@ -219,7 +240,7 @@ class Listeners:
         if listener.tls is None:
             side.accepted(sock)
         else:
-            self._securing.accepted(side, sock, host, listener.tls)
+            self._securing.accepted(side, sock, host, partial(self._names.context, listener))
 
     # -- from a session to its broker ----------------------------------------------------------------------
 

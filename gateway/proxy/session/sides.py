@@ -12,6 +12,7 @@ from typing import Any
 
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener
+from gateway.proxy.session.naming_clients import place_of
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.transport.sockets import forget_unsent, unacknowledged
 from gateway.transport.wire import Wire
@@ -50,10 +51,13 @@ class ClientSide(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._is_connected = True
+        encrypted = transport.get_extra_info("ssl_object")
+        place = place_of(encrypted)
+        if place is not None and self._session.node_id is None:
+            self._session.node_id, self._session.listener = place
         peer = transport.get_extra_info("peername")
         host = self._host or (str(peer[0]) if peer else "")
         self._session.client_connected(TransportWire(transport), host)
-        encrypted = transport.get_extra_info("ssl_object")
         certificate = None if encrypted is None else encrypted.getpeercert(binary_form=True)
         if certificate:
             self._session.proved(certificate)

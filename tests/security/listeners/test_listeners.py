@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -187,6 +188,84 @@ async def test_each_tells_its_own_ports(place: Place) -> None:
             "plain2.2": f"{HOST}:{ports[8]}",
         }
         assert data.listeners.closed() == []
+
+
+PATTERN = "broker-$(nodeId).kafka.example.com"
+BY_NAME = {"addressing": "sni", "advertised_host": "boot.kafka.example.com", "advertised_host_pattern": PATTERN}
+
+
+@pytest.fixture
+def named(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """With a certificate for names that all lead here."""
+    place._write("server", place.ca.issue_cert("*.kafka.example.com", "kafka.other.example", HOST), "")
+    found = socket.getaddrinfo
+
+    def here(host: Any, *asked: Any, **more: Any) -> Any:
+        return found(HOST if str(host).endswith(".example.com") else host, *asked, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", here)
+    return place
+
+
+async def reached(place: Place, port: int, name: str) -> bool:
+    """Whether a handshake with this server name comes to its end."""
+    context = ssl.create_default_context(cafile=str(place.folder / "ca.pem"))
+    context.check_hostname = False
+    try:
+        _, writer = await asyncio.open_connection(HOST, port, ssl=context, server_hostname=name)
+    except OSError:
+        return False
+    writer.transport.abort()
+    return True
+
+
+async def test_brokers_are_told_apart_by_name_at_one_port(named: Place) -> None:
+    """Each at its listener: those of the first one have ports, and nobody is told the other's."""
+    port = named.ports[3]
+    sni = {"names": {**BY_NAME, "tls": named.tls(), "advertised_port": port}}
+    async with gateway(named, sni) as data:
+        async with client(named, port, {"bootstrap.servers": f"boot.kafka.example.com:{port}"}) as by_name:
+            told = {(b.host, b.port) for b in by_name.view.brokers.values()}
+            assert told == {("broker-1.kafka.example.com", port), ("broker-2.kafka.example.com", port)}
+            await by_name.refresh(())
+        for node in (1, 2):
+            at = {"bootstrap.servers": f"broker-{node}.kafka.example.com:{port}"}
+            async with client(named, port, at) as at_a_broker:
+                assert node in {session.node_id for session in data.sessions.open}
+                assert {b.port for b in at_a_broker.view.brokers.values()} == {port}
+        async with client(named, named.ports[0], tls=False) as plain:
+            assert {b.port for b in plain.view.brokers.values()} == set(named.ports[1:3])
+        assert data.listeners.closed() == []
+        assert data.names()["names.2"] == f"broker-2.kafka.example.com:{port}"
+
+
+async def test_a_name_that_is_nobodys_ends_the_handshake_and_is_counted(named: Place) -> None:
+    port = named.ports[0]
+    async with gateway(named, {}, **BY_NAME, tls=named.tls()) as data:
+        for name in ("kafka.other.example", "broker-7.kafka.example.com", HOST):  # an address is no server name
+            assert not await reached(named, port, name), name
+        assert data.sessions.admission.refused == {"server_name": 3}
+        assert not data.sessions.open
+        data.listeners.advertised(7, HOST, 1)  # a response has told of a broker that joined
+        assert await reached(named, port, "broker-7.kafka.example.com")
+        assert await reached(named, port, "boot.kafka.example.com")
+
+
+async def test_both_who_came_by_a_port_stays_with_ports(named: Place) -> None:
+    first = {**BY_NAME, "addressing": "both", "tls": named.tls()}
+    async with gateway(named, {}, **first) as data:
+        boot, *brokers = named.ports[:3]
+        for port, host, told in (
+            (boot, "boot.kafka.example.com", {boot}),
+            (boot, HOST, set(brokers)),
+            (brokers[0], "localhost", set(brokers)),
+            (brokers[0], "boot.kafka.example.com", set(brokers)),
+        ):
+            at = {"bootstrap.servers": f"{host}:{port}", "ssl.endpoint.identification.algorithm": "none"}
+            async with client(named, port, at) as one:
+                assert {b.port for b in one.view.brokers.values()} == told, (port, host)
+        assert not await reached(named, boot, "broker-7.kafka.example.com")
+        assert data.sessions.admission.refused == {"server_name": 1}
 
 
 async def test_client_certificates(place: Place) -> None:

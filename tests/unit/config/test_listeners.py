@@ -23,6 +23,22 @@ MUTUAL = "tls: {certificate: a, key: b, client_ca: c, client_auth: required}"
 BEARER = "oauth: {jwks_url: 'https://h/keys', issuer: i, audience: a}, tls: {certificate: a, key: b}"
 
 
+SNI = "addressing: sni, advertised_host: x.io, tls: {certificate: a, key: b}"
+
+
+def test_by_names_one_port_is_enough(load_text):
+    names = f"{SNI}, advertised_host_pattern: 'b-$(nodeId).x.io', bootstrap_port: 9393, advertised_port: 443"
+    loaded = load_text(TARGET + LISTENER + f"listeners: {{x: {{{names}}}}}")
+    assert loaded.listeners["x"].names.host_of(3) == "b-3.x.io"
+    assert loaded.listeners["x"].advertised_bootstrap == ("x.io", 443)
+
+
+def test_ports_that_are_told_may_be_others_than_those_that_are_listened_on(load_text):
+    ports = "base_port: 9300, advertised_base_port: 19300, advertised_port: 19292"
+    first = load_text(TARGET + f"listener: {{{ports}}}").listener
+    assert (first.told_behind, first.advertised_bootstrap) == (10_000, ("127.0.0.1", 19_292))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -43,6 +59,15 @@ BEARER = "oauth: {jwks_url: 'https://h/keys', issuer: i, audience: a}, tls: {cer
             "principal_mapping_rules: 'default' does not begin with DEFAULT or RULE",
         ),
         (TARGET + LISTENER + "listeners: {x: {bootstrap_port: 9393}}", "listeners.x.base_port: is required"),
+        (TARGET + "listener: {addressing: sni}", "addressing sni: needs tls"),
+        (TARGET + "listener: {addressing: both, tls: {certificate: a, key: b}}", "needs .*nodeId"),
+        (TARGET + f"listener: {{{SNI}, advertised_host_pattern: b.x.io}}", "needs .*nodeId.* once"),
+        (
+            TARGET + f"listener: {{{SNI}, advertised_host_pattern: b-$(nodeId).x.io, ports: {{1: 2}}}}",
+            "ports: there are",
+        ),
+        (TARGET + "listener: {advertised_host_pattern: b-$(nodeId).x.io}", "needs addressing"),
+        (TARGET + "listener: {ports: {1: 2}, advertised_base_port: 3}", "advertised_base_port: takes base_port"),
         (
             TARGET + LISTENER + "listeners: {x: {bootstrap_port: 9292, base_port: 9400}}",
             "listeners.x.bootstrap_port: 9292 is listener.bootstrap_port, too",
