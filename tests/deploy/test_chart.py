@@ -48,7 +48,7 @@ def settings_of(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> S
 
 
 def test_there_are_six_shapes() -> None:
-    assert shapes() == ["minimal", "ports", "sasl", "scaled", "strimzi", "tls"]
+    assert shapes() == ["minimal", "ports", "sasl", "scaled", "sni", "strimzi"]
 
 
 @pytest.mark.parametrize("shape", shapes())
@@ -149,6 +149,31 @@ def test_every_broker_port_is_a_port_of_the_service(tmp_path: Path, monkeypatch:
     assert ports["lockgate-internal"] == [9292, *range(9293, 9299)]
 
 
+def test_by_sni_one_port_serves_every_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = rendered("sni")
+    external = settings_of(text, tmp_path, monkeypatch).listeners["external"]
+    assert external.names is not None
+    assert external.names.host_of(7) == "broker-7.kafka.example.com"
+    services = {one["metadata"]["name"]: one["spec"]["ports"] for one in objects(text, "Service")}
+    assert services["lockgate-external"] == [{"name": "bootstrap", "port": 443, "targetPort": 9392}]
+    (route,) = objects(text, "TLSRoute")
+    assert route["spec"]["hostnames"] == ["bootstrap.kafka.example.com", "*.kafka.example.com"]
+    assert route["spec"]["rules"] == [{"backendRefs": [{"name": "lockgate-external", "port": 443}]}]
+    certificates = {one["metadata"]["name"]: one["spec"]["dnsNames"] for one in objects(text, "Certificate")}
+    assert certificates["lockgate-external-tls"] == route["spec"]["hostnames"]
+
+
+def test_inside_the_cluster_brokers_hosts_are_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = rendered("sni")
+    names = settings_of(text, tmp_path, monkeypatch).listener.names
+    assert names is not None
+    services = {f"{one['metadata']['name']}.kafka.svc.cluster.local" for one in objects(text, "Service")}
+    hosts = [names.bootstrap, *(names.host_of(node) for node in (0, 1, 2))]
+    assert set(hosts) <= services
+    certificates = {one["metadata"]["name"]: one["spec"]["dnsNames"] for one in objects(text, "Certificate")}
+    assert certificates["lockgate-internal-tls"] == hosts
+
+
 def test_replicas_are_left_to_the_autoscaler() -> None:
     text = rendered("scaled")
     assert "replicas" not in objects(text, "StatefulSet")[0]["spec"]
@@ -180,6 +205,7 @@ def test_settings_of_the_file_can_be_given(tmp_path: Path, monkeypatch: pytest.M
         (("--set", "target.bootstrapServers=a:1,replica=3"), "replica"),
         (("--set", "target.bootstrapServers=a:1,listeners.internal.brokerz=3"), "brokerz"),
         (("--set", "target.bootstrapServers=a:1,api.expose=true"), "api."),
+        (("--set", "target.bootstrapServers=a:1,listeners.internal.tlsRoute.enabled=true"), "takes addressing sni"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_name(args: tuple[str, ...], words: str) -> None:

@@ -4,7 +4,19 @@
 host: 0.0.0.0
 advertised_host: {{ .advertisedHost }}
 bootstrap_port: {{ int .bootstrapPort }}
+{{- if ne .addressing "port" }}
+addressing: {{ .addressing }}
+advertised_host_pattern: {{ .advertisedHostPattern }}
+{{- end }}
+{{- if ne .addressing "sni" }}
 base_port: {{ int .basePort }}
+{{- end }}
+{{- with .advertisedPort }}
+advertised_port: {{ int . }}
+{{- end }}
+{{- with .advertisedBasePort }}
+advertised_base_port: {{ int . }}
+{{- end }}
 {{- with .protocol }}
 protocol: {{ . }}
 {{- end }}

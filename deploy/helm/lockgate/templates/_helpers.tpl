@@ -33,6 +33,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $one := mergeOverwrite (deepCopy $.Values.listenerDefaults) (deepCopy (default dict $given)) -}}
 {{- $host := default (printf "%s-%s.%s.svc.%s" (include "lockgate.fullname" $) $name $.Release.Namespace $.Values.clusterDomain) $one.advertisedHost -}}
 {{- $_ := set $one "advertisedHost" $host -}}
+{{- $pattern := printf "%s-%s-$(nodeId).%s.svc.%s" (include "lockgate.fullname" $) $name $.Release.Namespace $.Values.clusterDomain -}}
+{{- $pattern = ternary "" (default $pattern $one.advertisedHostPattern) (eq $one.addressing "port") -}}
+{{- $_ := set $one "advertisedHostPattern" $pattern -}}
+{{- $_ := set $one "wildcard" (ternary "" (regexReplaceAll "^[^.]*" $pattern "*") (eq $pattern "")) -}}
+{{- $_ := set $one "port" (default (int $one.bootstrapPort) (int $one.advertisedPort)) -}}
 {{- $_ := set $one.tls "secretName" (default (printf "%s-%s-tls" (include "lockgate.fullname" $) $name) $one.tls.secretName) -}}
 {{- $_ := set $found $name $one -}}
 {{- end -}}
