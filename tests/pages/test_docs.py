@@ -15,7 +15,7 @@ from tests.support.control.secured_api import SecuredApi, secured_api
 from tests.support.pages.browser import chromium, opened
 
 # The security policy forbids what is not ours; a page that needed it would say so on the console.
-ROOMS = ("links", "mirrors", "failback", "groups", "migrations", "jobs", "gateway", "console", "confluent")
+ROOMS = ("links", "mirrors", "failback", "groups", "migrations", "jobs", "gateway", "gateways", "console", "confluent")
 
 
 @pytest.fixture

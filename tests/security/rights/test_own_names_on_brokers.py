@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -42,6 +43,12 @@ def names(entries: Any, name: str = "name") -> list[str]:
     return [getattr(entry, name) for entry in entries]
 
 
+def when_loaded(client: RawClient, message: Any, version: int) -> Any:
+    """The answer; None of a broker that has just begun to lead the logs of its coordinators."""
+    answer = client.ask(message, version)
+    return None if answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else answer
+
+
 def test_lists_do_not_show_it(client: RawClient, target: DevCluster) -> None:
     beside = RawClient(target.bootstrap)
     everything = m.MetadataRequest(topics=None, allow_auto_topic_creation=False)
@@ -58,7 +65,9 @@ def test_lists_do_not_show_it(client: RawClient, target: DevCluster) -> None:
         (transactions, 0, "transaction_states", "transactional_id"),
         (m.ListConfigResourcesRequest(resource_types=[]), 1, "config_resources", "resource_name"),
     ):
-        answer = client.ask(message, version)
+        answer = wait_until(
+            partial(when_loaded, client, message, version), what="coordinators that have read their logs"
+        )
         assert not answer.error_code
         assert not [each for each in names(getattr(answer, part), name) if each.startswith("__lockgate")]
     folders = client.ask(m.DescribeLogDirsRequest(topics=None), 4).results

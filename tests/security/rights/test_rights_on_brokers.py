@@ -242,6 +242,10 @@ def delete_groups(group: str) -> tuple[Any, int]:
     return m.DeleteGroupsRequest(groups_names=[group]), 2
 
 
+def describe_consumer_groups(group: str) -> tuple[Any, int]:
+    return m.ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False), 0
+
+
 def delete_offsets(group: str, topic: str) -> tuple[Any, int]:
     kind = m.OffsetDeleteRequest.OffsetDeleteRequestTopic
     part = kind.OffsetDeleteRequestPartition(partition_index=0)
@@ -337,6 +341,11 @@ CASES: Final = {
     ),
     "offsets of a closed group": Case("OffsetFetch", "mallory", NO_GROUP, lambda n: fetch_offsets(n.closed)),
     "offsets of an unknown group": Case("OffsetFetch", "mallory", NO_GROUP, lambda n: fetch_offsets(n.unknown)),
+    "a closed group described": Case("DescribeGroups and", "mallory", NO_GROUP, lambda n: describe_groups(n.closed)),
+    "an unknown group described": Case("DescribeGroups and", "mallory", NO_GROUP, lambda n: describe_groups(n.unknown)),
+    "a closed group described (KIP-848)": Case(
+        "DescribeGroups and", "mallory", NO_GROUP, lambda n: describe_consumer_groups(n.closed)
+    ),
     "a closed group deleted": Case("DeleteGroups and", "mallory", NO_GROUP, lambda n: delete_groups(n.closed)),
     "an unknown group deleted": Case("DeleteGroups and", "mallory", NO_GROUP, lambda n: delete_groups(n.unknown)),
     "offsets of a closed group deleted": Case(
