@@ -26,6 +26,7 @@ BELOW = {
     "runtime/api.py": "uvicorn's socket",
     "runtime/free_ports.py": "the look whether a port is free, left out without plain sockets",
     "runtime/gateway.py": "the look whether a port is free, left out without plain sockets",
+    "runtime/management.py": "uvicorn's socket",
     "runtime/memory.py": "malloc_trim, in the process around the gateway",
     "runtime/naming.py": "the machine's name, when none is set",
     "transport/host.py": "the seam itself",
