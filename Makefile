@@ -10,7 +10,7 @@ TOXIPROXY_VERSION := v2.12.0
 HELM_VERSION := v3.19.2
 DEPLOY := $(BUILD)/deploy
 # Where the real schemas of what the chart makes are: module@version/folder/file.
-DEFINITIONS := sigs.k8s.io/gateway-api@v1.7.0/config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml \
+DEFINITIONS := sigs.k8s.io/gateway-api@v1.6.0/config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml \
 	github.com/cert-manager/cert-manager@v1.21.2/deploy/crds/cert-manager.io_certificates.yaml \
 	github.com/prometheus-operator/prometheus-operator@v0.85.0/example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml \
 	github.com/prometheus-operator/prometheus-operator@v0.85.0/example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml \
