@@ -15,6 +15,7 @@ from gateway.devcluster import DevCluster
 from gateway.devcluster.java import java_command
 from tests.support.brokers.logs import create_topic
 from tests.support.clients.transactions import TIMEOUT_S, committed_values, transact, transactional_producer
+from tests.support.gateways.failback import PARTITIONS, RoundTrip
 from tests.support.gateways.gateway import GatewayProcess, running_gateway
 
 
@@ -134,6 +135,19 @@ def test_a_second_instance_fences_the_first(lab: Lab) -> None:
     assert lab.on_source() == ["a", "b", "c"]
 
 
+def over_and_back(lab: Lab, topic: str) -> None:
+    create_topic(lab.source.bootstrap, topic, partitions=PARTITIONS)
+    lab.gateway.create_mirror(lab.link, topic)
+    trip = RoundTrip(lab.gateway, lab.link, (topic,), lab.source, lab.target)
+    trip.wait_for("ACTIVE")
+    trip.post("promote")
+    trip.wait_for("STOPPED")
+    trip.post("reverse-and-start-mirror")
+    trip.wait_for("ACTIVE", "REVERSE")
+    trip.post("promote", direction="REVERSE")
+    trip.wait_for("ACTIVE")
+
+
 def refusal(act: Callable[[float], None]) -> str:
     """The name of the error that it ends with; empty when it is done."""
     try:
@@ -143,8 +157,12 @@ def refusal(act: Callable[[float], None]) -> str:
     return ""
 
 
-def test_an_instance_on_the_source_and_one_on_the_gateway_fence_each_other(lab: Lab) -> None:
-    """What a rolling restart does, and what a rolled back one does."""
+@pytest.mark.parametrize("behind_a_failback", [False, True])
+def test_an_instance_on_the_source_and_one_on_the_gateway_fence_each_other(lab: Lab, behind_a_failback: bool) -> None:
+    """What a rolling restart does, and what a rolled back one does. Behind a failback, of whichever topic, the gateway
+    writes to the source under another transactional id."""
+    if behind_a_failback:
+        over_and_back(lab, f"{lab.mirrored}-moved")
     old = transactional_producer(lab.source.bootstrap, lab.name)
     transact(old, {lab.mirrored: ["a"]})
     old.begin_transaction()

@@ -8,7 +8,9 @@ requests are restamped on their way.
 Places. The target in failback epoch 0 is the client's own identity. A source is a place by its cluster id. A topic
 whose writes have failed back (see `state/producer_ids.py`) meets brokers that remember the last sequence it had there;
 so after each failback of any topic there is a place of its own, with a transactional id made from the client's: its
-coordinator gives it a producer id that no log has seen, which may begin in the middle of a sequence.
+coordinator gives it a producer id that no log has seen, which may begin in the middle of a sequence. The client's own
+transactional id stays initialised at that source beside it, and is asked for before each commit: an instance that
+writes there directly has it, and either of the two must fence the other.
 
 Why the map is kept in a topic, not worked out: epochs of two coordinators count independently, and each is also bumped
 by others (a second instance on the source, a timed-out transaction). Their difference, asked again later, would make a
@@ -34,6 +36,11 @@ class TransactionSide(NamedTuple):
 
     cluster: str
     failback_epoch: int = 0
+
+    @property
+    def plain(self) -> TransactionSide:
+        """The same cluster under the client's own transactional id, which an instance has that writes directly."""
+        return self._replace(failback_epoch=0)
 
     def __str__(self) -> str:
         name = f"source {self.cluster}" if self.cluster else "the target"

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from gateway.proxy.rules.transactional_ids import ProducerIdentity, ProducerRecord, TransactionSide
 from gateway.proxy.rules.transactional_producers import TransactionalProducer
-from gateway.proxy.transactions.coordinators import Refused, TransactionCoordinators
+from gateway.proxy.transactions.coordinators import Refused, TransactionCoordinators, Unseen
 from gateway.proxy.transactions.identities import Identities, answered
 from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.producer_lookup import ProducerLookup
@@ -117,9 +117,15 @@ class Transactions:
         """
         found = producer.record.at(side)
         if found is None:
-            old = producer.record
-            found = await self.coordinators.init(side, producer.transactional_id, old.timeout_ms, None)
-            record = ProducerRecord(old.transactional_id, old.client, old.timeout_ms, {**old.sides, side: found})
+            old, sides = producer.record, dict(producer.record.sides)
+            if side.cluster and side.plain not in sides:
+                sides[side.plain] = await self.coordinators.init(
+                    side.plain, producer.transactional_id, old.timeout_ms, None
+                )
+            if side != side.plain:
+                sides[side] = await self.coordinators.init(side, producer.transactional_id, old.timeout_ms, None)
+            found = sides[side]
+            record = ProducerRecord(old.transactional_id, old.client, old.timeout_ms, sides)
             with answered():
                 kept = await self._identities.keep(record)
             _require_newest(kept, old.client)
@@ -141,6 +147,27 @@ class Transactions:
             return False
         producer.record = record
         return True
+
+    async def is_fenced_at_source(self, producer: TransactionalProducer, side: TransactionSide) -> bool:
+        """True when an instance that writes to a source directly has been initialised since this one was.
+
+        Where both have one transactional id the coordinator itself tells them apart. Behind a failback it does not: the
+        place has one of its own. A source from before Kafka 3.0 cannot be asked. The caller holds the lock.
+
+        Raises:
+            Refused, Lost: nobody can tell now.
+        """
+        ours = producer.record.at(side.plain)
+        if not side.cluster or side == side.plain or ours is None:
+            return False
+        try:
+            seen = await self.coordinators.describe(side.plain, producer.transactional_id)
+        except Unseen:
+            return False
+        if seen is None or seen.identity == ours:
+            return False
+        record = await self.kept(producer.transactional_id)  # another gateway, late, may have initialised it
+        return record is None or record.client != producer.client or record.at(side.plain) != seen.identity
 
     async def initialised(self, record: ProducerRecord, came_by: int) -> None:
         """Keep a record and begin anew with it: what there was is over. The caller holds the lock.

@@ -4,6 +4,9 @@ Behaviour: goes to the coordinator that has the transaction, once, after every P
 answer is lost the client's connection closes: only the client may try again, and then it goes to the same coordinator,
 also when the topics were promoted in between, all that there are. Then nothing else of transactions is looked at any
 more, and the target is asked first: what is open there is ended there, whether or not a source can still be reached.
+
+Behind a failback a coordinator of the source cannot know that an instance which writes there directly has fenced this
+one (`proxy/rules/transactional_ids.py`): then its commit is made an abort, and refused.
 """
 
 from __future__ import annotations
@@ -83,13 +86,15 @@ class EndTxnHandler:
         identity = producer.record.at(side)
         if identity is None:
             raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{request.transactional_id!r} has no id at {side}")
+        fenced = request.committed and await transactions.is_fenced_at_source(producer, side)
+        committed = request.committed and not fenced
         message = EndTxnRequest(
             transactional_id=id_at(request.transactional_id, side),
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
-            committed=request.committed,
+            committed=committed,
         )
-        producer.end(commit=request.committed)
+        producer.end(commit=committed)
         with in_transit(producer):
             try:
                 cap = min(_CAP, exchange.api_version)
@@ -98,7 +103,7 @@ class EndTxnHandler:
                 producer.not_ended()
                 raise
         self._ended(producer, answer.error_code)
-        return lambda: self._reply(exchange, answer.error_code)
+        return lambda: self._reply(exchange, ErrorCode.PRODUCER_FENCED if fenced else answer.error_code)
 
     async def _is_at_target(self, transactional_id: str, client: ProducerIdentity) -> bool:
         """The transaction is open on the target, or nobody can tell: a target from before Kafka 3.0.

@@ -7,7 +7,8 @@ batch has to be rewritten. An id that comes back (v3+, an epoch bump) is shifted
 
 With a transactional id: the target's own identity is the client's. While topics are mirrored the transactional id is
 initialised on their sources too: that fences an instance which writes there directly, and aborts what it left open, as
-a broker does for one cluster. The identities are kept before the client learns its own
+a broker does for one cluster. Behind a failback the gateway writes there under another transactional id; the one that
+such an instance has is initialised before it. The identities are kept before the client learns its own
 (`proxy/rules/transactional_ids.py`).
 A source that is not reachable is initialised later, before the first transaction there.
 """
@@ -120,9 +121,12 @@ class InitProducerIdHandler:
         transactions = self._transactions
         old = await transactions.kept(name)
         sources, floor = self._placements.sources_written(), self._placements.failback_epoch()
-        wanted = {TransactionSide(source, max(floor, old.newest(source) if old else 0)) for source in sources}
+        # The plain ones first: what is found out of a producer at a later place counts.
+        wanted = dict.fromkeys(TransactionSide(source) for source in sorted(sources))
+        wanted |= dict.fromkeys(TransactionSide(each, max(floor, old.newest(each) if old else 0)) for each in sources)
         if old is not None:
-            wanted |= {side for side in old.sides if not side.cluster and side.failback_epoch == old.newest("")}
+            own = (side for side in old.sides if not side.cluster and side.failback_epoch == old.newest(""))
+            wanted |= dict.fromkeys(own)
         goes_on = old is not None and 0 <= request.producer_id == old.client.producer_id
         found: dict[TransactionSide, ProducerIdentity] = {}
         for side in wanted:

@@ -197,6 +197,17 @@ async def test_a_producer_from_before_the_mirror_gets_its_identity_with_its_firs
     assert lab.identities.records["tx"] == ProducerRecord("tx", CLIENT, 1234, {SOURCE: ELSEWHERE})
 
 
+async def test_behind_a_failback_an_instance_that_writes_to_the_source_directly_is_fenced_first(lab: Lab) -> None:
+    """It has the client's own transactional id there, and the place behind the failback another one."""
+    producer = TransactionalProducer("tx", CLIENT, ProducerRecord("tx", CLIENT, 60_000))
+    behind = TransactionSide(SOURCE.cluster, 2)
+    await lab.transactions.identity_at(producer, behind)
+    assert lab.coordinators.initialised == [SOURCE, behind]
+    assert set(producer.record.sides) == {SOURCE, behind}
+    await lab.transactions.identity_at(producer, TransactionSide(SOURCE.cluster, 3))
+    assert lab.coordinators.initialised[2:] == [TransactionSide(SOURCE.cluster, 3)]
+
+
 async def test_a_write_pause_is_acknowledged_when_the_markers_are_written(lab: Lab) -> None:
     lab.kept()
     producer = await lab.transactions.identify("tx", CLIENT)

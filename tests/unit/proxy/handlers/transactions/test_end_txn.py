@@ -10,7 +10,7 @@ import pytest
 
 from gateway.cutover.write_pause.rules.routing import WritePhase, routing_of
 from gateway.proxy.produce.authorization import remember
-from gateway.proxy.rules.transactional_ids import OWN
+from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, ProducerRecord, TransactionSide
 from gateway.proxy.transactions.coordinators import Refused, SeenTransaction, Unseen
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body
@@ -20,7 +20,7 @@ from protocol.messages import EndTxnRequest, TxnOffsetCommitRequest
 from tests.support.waiting import wait_until_async
 from tests.unit.proxy.handlers.test_produce import route
 from tests.unit.proxy.produce.test_lease import Lease
-from tests.unit.proxy.transactions.test_transactions import CLIENT, NOTHING, SOURCE, Lab
+from tests.unit.proxy.transactions.test_transactions import CLIENT, ELSEWHERE, NOTHING, SOURCE, Lab
 
 if TYPE_CHECKING:
     from tests.support.proxy.conversation import Conversation
@@ -89,6 +89,57 @@ async def test_nor_after_a_commit_through_this_gateway(moved: Talk) -> None:
     producer.end(commit=True)
     producer.ended()
     answer = await moved.asks(ApiKey.END_TXN, committed=False)
+    assert answer.error_code == ErrorCode.NONE
+
+
+BEHIND = TransactionSide(SOURCE.cluster, 1)
+PLAIN = ProducerIdentity(50, 2)
+
+
+def open_behind_a_failback(moved: Talk, at_source: SeenTransaction | Exception | None) -> None:
+    """A transaction is open at the source, where the gateway has another transactional id than who writes directly."""
+    lab = moved.lab
+    lab.identities.records["tx"] = ProducerRecord("tx", CLIENT, 60_000, {SOURCE: PLAIN, BEHIND: ELSEWHERE})
+    lab.coordinators.seen[SOURCE] = at_source
+    lab.coordinators.seen[BEHIND] = SeenTransaction(ELSEWHERE, "Ongoing", 60_000, frozenset({"on-source-a"}))
+    remember(cast("Any", moved.talk.session), {("tx", None): True})
+
+
+async def test_behind_a_failback_an_instance_on_the_source_fences_one_on_the_gateway(moved: Talk) -> None:
+    """What it has written is aborted, so that nobody waits for it."""
+    newer = SeenTransaction(ProducerIdentity(50, 3), "Empty", 60_000, NOTHING)
+    open_behind_a_failback(moved, newer)
+    answer = await moved.asks(ApiKey.END_TXN, committed=True)
+    assert answer.error_code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+    ((side, message),) = moved.lab.coordinators.ends
+    assert (side, message.committed) == (BEHIND, False)
+
+
+@pytest.mark.parametrize(
+    "at_source",
+    [SeenTransaction(PLAIN, "Empty", 60_000, NOTHING), None, Unseen("too old")],
+    ids=["same", "none", "old"],
+)
+async def test_behind_a_failback_a_commit_that_nobody_fences_is_made(
+    moved: Talk, at_source: SeenTransaction | Exception | None
+) -> None:
+    open_behind_a_failback(moved, at_source if not isinstance(at_source, Exception) else None)
+    producer = await moved.lab.transactions.identify("tx", CLIENT)
+    assert producer.open is not None
+    moved.lab.coordinators.seen[SOURCE] = at_source
+    answer = await moved.asks(ApiKey.END_TXN, committed=True)
+    assert answer.error_code == ErrorCode.NONE
+    ((side, message),) = moved.lab.coordinators.ends
+    assert (side, message.committed) == (BEHIND, True)
+
+
+async def test_another_gateway_that_has_initialised_it_late_fences_nobody(moved: Talk) -> None:
+    later = ProducerIdentity(50, 3)
+    open_behind_a_failback(moved, SeenTransaction(PLAIN, "Empty", 60_000, NOTHING))
+    assert (await moved.lab.transactions.identify("tx", CLIENT)).open is not None
+    moved.lab.identities.records["tx"] = ProducerRecord("tx", CLIENT, 60_000, {SOURCE: later, BEHIND: ELSEWHERE})
+    moved.lab.coordinators.seen[SOURCE] = SeenTransaction(later, "Empty", 60_000, NOTHING)
+    answer = await moved.asks(ApiKey.END_TXN, committed=True)
     assert answer.error_code == ErrorCode.NONE
 
 
