@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from py4j.protocol import Py4JError
@@ -50,6 +50,9 @@ LinkedTarget = Annotated[
 
 DEFAULT_MASTER = ""  # what spark-submit was told, or else local[*]
 
+_SECRET: Final = ("password", "secret", "token")
+"""Parts of the names of Spark's settings that hold secrets."""
+
 
 def client_properties(text: str) -> dict[str, str]:
     """What --source or --target says: an address, a file, or nothing; ends the command with 2 when it is neither."""
@@ -76,8 +79,7 @@ def job(
     name: str, master: str, py_files: str, conf: list[str] | None, *, refused: int = REFUSED
 ) -> Iterator[SparkSession]:
     """A session for the time of the block; its errors become one line and an exit code, `refused` for most."""
-    settings = dict(_key_value(item) for item in conf or [])
-    spark = build_session(f"lockgate {name}", master=master, py_files=py_files, configs=settings)
+    spark = build_session(f"lockgate {name}", master=master, py_files=py_files, configs=settings_of(conf))
     try:
         with one_line_errors(refused):
             yield spark
@@ -116,8 +118,26 @@ def say(message: str) -> None:
     typer.echo(message, err=True)
 
 
+def settings_of(conf: list[str] | None) -> dict[str, str]:
+    """Spark's settings, from `--conf`; ends the command with exit code 2 when one is no pair, or a secret."""
+    return dict(_key_value(item) for item in conf or [])
+
+
 def _key_value(item: str) -> tuple[str, str]:
     key, equals, value = item.partition("=")
     if not equals:
         fail(f"--conf takes KEY=VALUE, not {item!r}", USAGE)
+    if is_secret(key, value):
+        fail(
+            f"--conf {key}: every user of this machine can read a secret on a command line; put it into "
+            "spark-defaults.conf in the folder that SPARK_CONF_DIR names",
+            USAGE,
+        )
     return key, value
+
+
+def is_secret(key: str, value: str) -> bool:
+    """Whether a setting of Spark is a secret, by its name; a file, or a switch, is none."""
+    name = key.lower()
+    told = any(word in name for word in _SECRET)
+    return told and not name.endswith("file") and value.lower() not in ("", "true", "false")
