@@ -82,6 +82,8 @@ class QuotaRest:
 
     def _over(self) -> None:
         self._timer = None
+        # A timer may go off a little before its time (uvloop counts milliseconds); there is no other one behind it.
+        self.until = min(self.until, self._loop.time())
         self._let_go()
 
     def _let_go(self) -> None:

@@ -53,6 +53,18 @@ def test_nothing_is_sent_until_the_time_is_over() -> None:
     assert lane.sent == ["a"]
 
 
+def test_a_timer_that_goes_off_a_little_early_leaves_nobody_waiting() -> None:
+    lane = resting()
+    lane.clock.early = 0.0005
+    lane.wants("a")
+    lane.wants("b")
+    lane.clock.passes(0.4996)
+    assert lane.sent == ["a"]
+    lane.answered(0)
+    assert lane.sent == ["a", "b"]
+    assert not lane.rest.active
+
+
 def test_one_request_tells_whether_there_is_room_again() -> None:
     lane = resting()
     for name in "abc":
