@@ -73,7 +73,7 @@ def test_a_gateway_that_is_stopped_for_a_while_acknowledges_nothing_behind_the_w
         )
         leader.promote(fleet.link, fleet.topic)
         fleet.wait_waiting(leader, name)
-        fleet.wait_for("STOPPED", leader, 60.0)
+        fleet.wait_promoted(leader, 60.0)
         cutover = fleet.source_ends()
         second.wait_for_acks(300)
         go_on(other)

@@ -128,6 +128,18 @@ class GatewayFleet:
 
         wait_until(reached, deadline, what=f"state {state}")
 
+    def wait_promoted(self, by: GatewayProcess, deadline: float) -> None:
+        """Until the topic is written on the target. A promote that is given up, since a busy machine did not answer
+        within its write pause, is begun again, as an operator would."""
+
+        def is_promoted() -> bool:
+            status = self.mirror(by)["mirror_status"]
+            if status == "ACTIVE":
+                by.promote(self.link, self.topic)
+            return bool(status == "STOPPED")
+
+        wait_until(is_promoted, deadline, what="the promote")
+
     def operate(self, by: GatewayProcess, verb: str, **more: str) -> None:
         """One operation on the mirror topic."""
         path = f"/v3/links/{self.link}/mirrors:{verb}"
