@@ -95,9 +95,10 @@ async def create_topic(
         timeout_s,
     )
     _check(f"create topic {name}", response.topics)
-    await _until_seen(cluster, name, max(1, partitions))
-    topic_id = response.topics[0].topic_id
-    return bytes(16) if topic_id is None else bytes(topic_id.bytes)
+    answered = response.topics[0].topic_id
+    topic_id = bytes(16) if answered is None else bytes(answered.bytes)
+    await _until_seen(cluster, name, max(1, partitions), topic_id)
+    return topic_id
 
 
 async def check_topic(
@@ -157,7 +158,8 @@ async def delete_topic(cluster: Cluster, name: str, *, topic_id: bytes = b"", ti
     """Delete a topic; with `topic_id` (16 bytes, KIP-516, DeleteTopics v6) no other one that has the name by then.
 
     A request whose answer was lost may be carried out much later, as by a broker that was paused. One that goes by name
-    then deletes whatever topic has the name.
+    then deletes whatever topic has the name. Brokers hear of a deletion a little later than the controller answers:
+    Metadata may show the topic for a moment longer.
 
     Raises:
         AdminError: for example UNKNOWN_TOPIC_OR_PARTITION (3), UNKNOWN_TOPIC_ID (100), TOPIC_DELETION_DISABLED (73).
@@ -324,9 +326,10 @@ def _entries(configs: Iterable[Any]) -> dict[str, TopicConfigEntry]:
     }
 
 
-async def _until_seen(cluster: Cluster, name: str, partitions: int) -> None:
+async def _until_seen(cluster: Cluster, name: str, partitions: int, topic_id: bytes = b"") -> None:
     """Refresh until every partition has a leader: brokers hear of a change a little later than the controller.
 
+    `topic_id` (16 bytes): of this very topic. A broker that has not heard of a deletion yet shows the one before it.
     Gives up without an error after a while: the change itself was made.
     """
     loop = asyncio.get_running_loop()
@@ -337,7 +340,9 @@ async def _until_seen(cluster: Cluster, name: str, partitions: int) -> None:
             await cluster.refresh([name], timeout_s=deadline - loop.time())
         except ClusterUnavailable:
             return
-        if all(cluster.leader(name, index) is not None for index in range(partitions)):
+        view = cluster.view.topics.get(name)
+        same = view is not None and (not any(topic_id) or view.topic_id == topic_id)
+        if same and all(cluster.leader(name, index) is not None for index in range(partitions)):
             return
         await asyncio.sleep(backoff.next())
 

@@ -67,7 +67,11 @@ async def test_life_of_a_topic(cluster: Cluster, topic: str) -> None:
     with pytest.raises(admin.AdminError) as gone:
         await admin.delete_topic(cluster, topic)
     assert gone.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert topic not in (await cluster.refresh()).topics
+
+    async def unseen() -> bool:  # the controller answers before a broker has heard
+        return topic not in (await cluster.refresh()).topics
+
+    await wait_until_async(unseen, what="the end of the topic")
 
 
 async def test_broker_configs(cluster: Cluster) -> None:

@@ -30,6 +30,7 @@ class FakeCluster:
         self.epochs: dict[str, list[int]] = {}
         self.replicas: dict[tuple[str, int], tuple[list[int], list[int]]] = {}  # and which of them are in sync
         self.topic_errors: dict[str, int] = {}
+        self.topic_ids: dict[str, uuid.UUID] = {}  # of those that were made again
         self.coordinators: dict[str, int] = {}
         self.hidden: set[int] = set()
         self._stack = AsyncExitStack()
@@ -59,8 +60,8 @@ class FakeCluster:
         return [request for broker in self.brokers.values() for request in broker.asked(key)]
 
     def topic_id(self, topic: str) -> uuid.UUID:
-        """The topic's id: always the same for the same name."""
-        return uuid.uuid5(uuid.NAMESPACE_URL, topic)
+        """The topic's id: always the same for the same name, unless `topic_ids` has another."""
+        return self.topic_ids.get(topic) or uuid.uuid5(uuid.NAMESPACE_URL, topic)
 
     def _metadata(self, request: Request) -> Any:
         asked = request.message.topics

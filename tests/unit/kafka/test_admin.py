@@ -1,4 +1,5 @@
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -40,11 +41,13 @@ async def fake() -> AsyncIterator[FakeCluster]:
         yield cluster
 
 
-def created(fake: FakeCluster, request: Request, code: int = 0, message: str | None = None) -> Any:
+def created(
+    fake: FakeCluster, request: Request, code: int = 0, message: str | None = None, topic_id: uuid.UUID | None = None
+) -> Any:
     name = request.message.topics[0].name
     topic = CreateTopicsResponse.CreatableTopicResult(
         name=name,
-        topic_id=fake.topic_id(name),
+        topic_id=topic_id or fake.topic_id(name),
         error_code=code,
         error_message=message,
         topic_config_error_code=0,
@@ -81,6 +84,20 @@ async def test_a_new_topic_is_waited_for_until_the_brokers_know_it(fake: FakeClu
     await task
 
     assert cluster.leader("t", 1) == 2
+
+
+async def test_a_topic_made_again_is_waited_for_while_brokers_show_the_deleted_one(
+    fake: FakeCluster, client: OpenCluster
+) -> None:
+    cluster = await client(fake.bootstrap)
+    again = uuid.uuid4()
+    fake.on(ApiKey.CREATE_TOPICS, lambda request: created(fake, request, topic_id=again))
+    task = asyncio.create_task(create_topic(cluster, "t", partitions=2), name="create")
+    await wait_until_async(lambda: len(fake.asked(ApiKey.METADATA)) > 3)
+    assert not task.done()
+    fake.topic_ids["t"] = again
+
+    assert await task == again.bytes == cluster.view.topics["t"].topic_id
 
 
 async def test_a_refusal_has_the_code_and_the_clusters_words(fake: FakeCluster, client: OpenCluster) -> None:
