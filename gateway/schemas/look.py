@@ -1,13 +1,15 @@
 """Looks at both registries: what a plan is made of, in as few requests as will do.
 
-Versions never change, so one that is remembered is not read again but in a thorough look. Of each subject the numbers
-of its versions are asked for, and only of one with something new all that concerns it. Requests to a registry are
+Versions hardly ever change (deleted for good, a number may be given again), so one that is remembered is not read again
+but in a thorough look, or where its id is asked for. Of each subject the numbers of its versions are asked for, and
+only of one with something new all that concerns it. Requests to a registry are
 `AT_ONCE` at a time; how many subjects and versions there may be is bounded.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
@@ -25,6 +27,7 @@ from gateway.schemas.rules.scene import (
     wanted_versions,
 )
 from gateway.state.name_filters import NameFilters
+from gateway.state.schemas.registry_properties import RegistrySide
 from gateway.state.schemas.schema_options import SchemaIds
 from gateway.state.schemas.schema_records import SchemaEntry, SchemaRecord
 
@@ -68,7 +71,7 @@ class RegistryReader:
         self._target = target
         self._records = records
         self._asked = asked
-        self._versions = 0
+        self._versions: Counter[RegistrySide] = Counter()
 
     async def take(self) -> RegistriesView:
         """Nothing is changed.
@@ -86,15 +89,20 @@ class RegistryReader:
         subjects = await self._each(names, self._numbers)
         for name in set(self._records) - set(listed):
             subjects[name] = ABSENT
+        asked_of: dict[str, set[int]] = {}
+        for key in wanted:
+            asked_of.setdefault(key.subject, set()).add(key.version)
         to_read = {
-            name: wanted_versions(subject, asked.options, [key.version for key in wanted if key.subject == name])
-            & set(subject.numbers) - (set() if asked.thorough else set(self._known(name)))
+            name: wanted_versions(subject, asked.options, asked_of.get(name, ()))
+            & set(subject.numbers) - self._settled(name, subject, asked_of.get(name, ()))
             for name, subject in subjects.items()
         }
         keys = [VersionKey(name, number) for name, numbers in to_read.items() for number in numbers]
         await self._read(subjects, keys)
         await self._follow_references(subjects)
-        touched = [name for name, subject in subjects.items() if asked.thorough or self._new(name, subject)]
+        touched = [
+            name for name, subject in subjects.items() if asked.thorough or name in asked_of or self._new(name, subject)
+        ]
         await self._settings(subjects, touched)
         target, taken = await self._of_target(subjects, touched)
         scene = SchemaPlanInput(
@@ -127,7 +135,8 @@ class RegistryReader:
     async def _numbers(self, name: str) -> Subject:
         return await _numbers(self._source, name)
 
-    async def _read(self, subjects: dict[str, Subject], keys: Iterable[VersionKey]) -> None:
+    async def _read(self, subjects: dict[str, Subject], keys: Collection[VersionKey]) -> None:
+        self._count(self._source, keys)
         found = await self._each(keys, lambda key: self._source.version(*key))
         by_subject: dict[str, dict[int, Version]] = {}
         for key, version in found.items():
@@ -135,8 +144,11 @@ class RegistryReader:
                 by_subject.setdefault(key.subject, {})[key.version] = version
         for name, versions in by_subject.items():
             subjects[name] = replace(subjects[name], versions={**subjects[name].versions, **versions})
-        self._versions += len(found)
-        if self._versions > MAX_VERSIONS:
+
+    def _count(self, registry: Registry, versions: Collection[object]) -> None:
+        """These are about to be read."""
+        self._versions[registry.side] += len(versions)
+        if self._versions[registry.side] > MAX_VERSIONS:
             raise Conflict(f"more than {MAX_VERSIONS} versions: take schema.versions=latest, or name fewer subjects")
 
     async def _follow_references(self, subjects: dict[str, Subject]) -> None:
@@ -154,12 +166,26 @@ class RegistryReader:
     def _known(self, name: str) -> dict[int, SchemaEntry]:
         return known_entries(self._records.get(name), self._asked.options.ids)
 
+    def _settled(self, name: str, subject: Subject, asked: Collection[int]) -> set[int]:
+        """Versions that are remembered, and not to be read again."""
+        if self._asked.thorough:
+            return set()
+        return self._known(name).keys() - {*asked} - (self._deleted(name) & subject.active)
+
+    def _deleted(self, name: str) -> set[int]:
+        """Versions that are soft-deleted on the target, as far as is known, and not the target's own affair."""
+        record = self._records.get(name)
+        known = {} if record is not None and record.promoted else self._known(name)
+        return {number for number, entry in known.items() if entry.deleted}
+
     def _new(self, name: str, subject: Subject) -> bool:
-        """It has versions that are not remembered, or that were deleted meanwhile."""
+        """It has versions that are not remembered, or that were deleted, or are live again, meanwhile."""
         known = self._known(name)
         deleted = subject.numbers - subject.active
-        return any(number not in known for number in subject.versions) or any(
-            number in deleted and not entry.deleted for number, entry in known.items()
+        return (
+            any(number not in known for number in subject.versions)
+            or any(number in deleted and not entry.deleted for number, entry in known.items())
+            or bool(self._deleted(name) & subject.active)
         )
 
     async def _settings(self, subjects: dict[str, Subject], names: Iterable[str]) -> None:
@@ -188,10 +214,9 @@ class RegistryReader:
     async def _target_subject(self, name: str, source: Subject) -> Subject:
         """With those of its versions that are to be compared."""
         subject = await _numbers(self._target, name)
-        known = self._known(name)
         fixed = self._asked.options.ids is SchemaIds.FIXED
-        new = {number for number in source.versions if number not in known}
-        compared = subject.numbers & new if fixed else subject.numbers if new else frozenset()
+        compared = subject.numbers & source.versions.keys() if fixed or not source.versions else subject.numbers
+        self._count(self._target, compared)
         versions = {number: await self._target.version(name, number) for number in sorted(compared)}
         return replace(
             subject,

@@ -91,7 +91,11 @@ class SchemaOutlook:
 
 
 class SchemaRound:
-    """Of one link, as its record stands, with both registries open."""
+    """Of one link, as its record stands, with both registries open.
+
+    Attributes:
+        missing: versions that the round was to register on the target, and has not yet.
+    """
 
     def __init__(
         self,
@@ -119,6 +123,7 @@ class SchemaRound:
         self._unstored = 0
         self._own: frozenset[str] = frozenset()
         self._left_alone: set[str] = set()
+        self.missing: set[VersionKey] = set()
 
     async def look(self, asked: RegistryQuery) -> SchemaOutlook:
         """Nothing is changed. Raises as `RegistryReader.take`, and Conflict when the target cannot do what the link
@@ -161,6 +166,7 @@ class SchemaRound:
         """
         self._own = looked.plan.own
         self._left_alone.clear()
+        self.missing = {change.key for change in looked.plan.changes if change.kind is ChangeKind.REGISTER}
         try:
             for name, entries in looked.plan.present.items():
                 await self._note(with_entries(self._record(name), entries))
@@ -189,6 +195,8 @@ class SchemaRound:
             self._memory.refused.add(change.key, error, self._clock(), self._config.schema_sync_ms / 1000)
             return
         self._memory.refused.forgive(change.key)
+        if entry is not None:
+            self.missing.discard(change.key)
         await self._note(after(change, self._record(change.subject), entry))
 
     async def _asked(self, change: Change, looked: SchemaOutlook) -> SchemaEntry | None:
@@ -235,6 +243,8 @@ class SchemaRound:
             mode = await self._target.mode(name)
         there, record = await self._target.numbers(name, deleted=True), self._record(name)
         why = why_not_imported(mode, there, self._known(name, looked))
+        if not why:
+            why = await self._why_not_revived(looked, name, there)
         if why and mode == IMPORT:
             await self._target.set_mode(name, looked.seen.scene.of_target(name).mode)
             await self._give_back(name)
@@ -242,6 +252,14 @@ class SchemaRound:
             await self._note(replace(record, own=True))
         if why:
             raise self._not_as_seen(name, why)
+
+    async def _why_not_revived(self, looked: SchemaOutlook, name: str, there: Collection[int]) -> str:
+        """Of the versions that are to be live again under their numbers: whether they still are the very ones."""
+        for number in sorted(number for number in there if VersionKey(name, number) in self.missing):
+            found = await self._target.version(name, number)
+            if found is None or found.id != looked.seen.scene.source[name].versions[number].id:
+                return f"version {number} of it is another one since it was looked at"
+        return ""
 
     async def _give_back(self, name: str) -> None:
         """The link has not set the mode of a subject, or not any more; one without versions of its own is not its."""

@@ -22,6 +22,7 @@ from gateway.operations.records import Records
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.schemas.look import RegistryQuery
 from gateway.schemas.registry import Registry, RegistryError, as_control_error, task_code
+from gateway.schemas.rules.model import VersionKey
 from gateway.schemas.rules.remember import of_link
 from gateway.schemas.rules.scene import Change, LeftOutSchema, SchemaPlanOptions, SchemaRoundPlan
 from gateway.schemas.schema_round import SchemaError, SchemaMemory, SchemaOutlook, SchemaRound
@@ -193,7 +194,8 @@ class SchemaSync:
         if thorough and not one.left:
             one.thorough_at = now + THOROUGH_S
         records = of_link(self._store.schemas.get(one.link.name, {}), one.link.link_id)
-        versions = sum(len(record.entries) for record in records.values())
+        known = (VersionKey(name, entry.version) for name, record in records.items() for entry in record.entries)
+        versions = sum(key not in this.missing for key in known)
         one.counts = (looked.seen.subjects, versions, len(looked.plan.errors))
         return looked
 

@@ -15,8 +15,12 @@ round that breaks off anywhere is gone on with by looking again. Theory:
   though the filters leave their subjects out.
 * **Deletes.** A version that is soft-deleted on the source is registered all the same, since records may name its
   id, and soft-deleted behind that. What the source has no more at all stays: an empty registry must not empty the
-  other one.
-* **What the target has of its own** is never deleted, and the level of its subject is left alone.
+  other one. One that is live on the source and soft-deleted on the target is no copy: readers find its id, whoever
+  looks for its schema does not find it. It is registered again until it is live: imported under its number; or, where
+  ids are translated, the registry gives it a new number and the same id. A number that was deleted for good may be
+  given again, to another schema: so a version is remembered under number and id, and holds while both say the same.
+* **What the target has of its own** is never deleted, and the level of its subject is left alone. What comes back under
+  another number than the link has registered somebody else has registered.
 * **Modes** of subjects wait for the promote of the registry: until then IMPORT keeps clients from registering on both.
 
 Before each change it is asked whether the subject still is what the change was decided from: no registry compares and
@@ -40,6 +44,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from gateway.schemas.rules.model import ABSENT, IMPORT, READONLY, Schema, Subject, Version, VersionKey
@@ -51,6 +56,7 @@ from gateway.schemas.rules.scene import (
     SchemaReason,
     SchemaRoundPlan,
     known_entries,
+    remembered,
     wanted_versions,
 )
 from gateway.state.schemas.schema_options import SchemaIds
@@ -110,12 +116,14 @@ class _Planner:
     def _subject(self, name: str, subject: Subject) -> None:
         scene, record = self._scene, self._scene.record(name)
         known = self._known(name)
-        self._kept += len(known)
-        for number in sorted(set(known) - subject.numbers if subject.numbers else {0}):
+        hidden = self._hidden(name, known)
+        self._kept += len(known) - len(hidden)
+        for number in sorted(set(known) - subject.numbers if subject.numbers or not known else {0}):
             self._note(name, number, SchemaReason.GONE_ON_SOURCE, "the source has it no more; it stays on the target")
         asked = [key.version for key in scene.asked if key.subject == name]
         wanted = wanted_versions(subject, scene.options, asked) | set(subject.versions)
-        new = {number: subject.versions[number] for number in sorted(wanted - set(known)) if number in subject.versions}
+        missing = wanted - (known.keys() - hidden)
+        new = {number: subject.versions[number] for number in sorted(missing) if number in subject.versions}
         if record is not None and record.promoted:
             for number in new:
                 self._note(
@@ -126,28 +134,52 @@ class _Planner:
             self._note(
                 name, 0, SchemaReason.UNTIL_PROMOTED, f"its mode {subject.mode} is set when the schemas are promoted"
             )
+        self._seen_otherwise(name, known)
         if scene.options.ids is SchemaIds.FIXED:
             self._fixed(name, new, subject.numbers | set(known))
         else:
             self._translated(name, new)
 
     def _known(self, name: str) -> dict[int, SchemaEntry]:
-        """What is remembered, without what somebody has deleted on the target for good."""
-        there = self._scene.target.get(name)
+        """What is remembered, without what somebody has deleted on either registry for good, and made anew."""
+        there, source = self._scene.target.get(name), self._scene.source.get(name, ABSENT)
         return {
             number: entry
             for number, entry in known_entries(self._scene.record(name), self._scene.options.ids).items()
-            if there is None or entry.target_version in there.numbers
+            if _may_be(source, number, entry.id)
+            and (
+                there is None
+                or (entry.target_version in there.numbers and _may_be(there, entry.target_version, entry.target_id))
+            )
         }
+
+    def _hidden(self, name: str, known: Mapping[int, SchemaEntry]) -> set[int]:
+        """Versions of these that are live on the source and soft-deleted on the target, which is not its own affair."""
+        record, there = self._scene.record(name), self._scene.target.get(name)
+        if record is None or record.promoted:
+            return set()
+        active = self._scene.source[name].active
+        deleted = {number for number, entry in known.items() if _is_deleted_there(entry, there)}
+        return deleted & active
+
+    def _seen_otherwise(self, name: str, known: Mapping[int, SchemaEntry]) -> None:
+        """Of these the target says that they are soft-deleted, or that they are not, and the record does not yet."""
+        there = self._scene.target.get(name)
+        told = {number: replace(entry, deleted=_is_deleted_there(entry, there)) for number, entry in known.items()}
+        self._present_there(name, [entry for number, entry in told.items() if entry != known[number]])
 
     def _fixed(self, name: str, new: Mapping[int, Version], of_source: Collection[int]) -> None:
         there, is_own = self._scene.of_target(name), self._scene.record(name) is None
+        active = self._scene.source[name].active
         present, differs = [], ""
         for number, version in new.items():
             found = there.versions.get(number)
             if found is None:
                 self._new[VersionKey(name, number)] = version
             elif found.id == version.id and found.schema.digest == version.schema.digest:
+                if number in active and number not in there.active:
+                    self._new[VersionKey(name, number)] = version
+                    continue
                 present.append(SchemaEntry(number, version.id, number, found.id, is_own, number not in there.active))
             else:
                 differs = f"version {number} has id {found.id} there, and {version.id} on the source, or another schema"
@@ -169,21 +201,26 @@ class _Planner:
                 self._leave_out(key, SchemaReason.ID_TAKEN, f"the target has another schema under id {version.id}")
 
     def _translated(self, name: str, new: Mapping[int, Version]) -> None:
-        there, is_own = self._scene.of_target(name), self._scene.record(name) is None
-        by_digest = {found.schema.digest: found for found in there.versions.values()}
+        there, record = self._scene.of_target(name), self._scene.record(name)
+        active, before = self._scene.source[name].active, remembered(record)
+        live_last = sorted(there.versions.values(), key=lambda found: (found.version in there.active, found.version))
+        by_digest = {found.schema.digest: found for found in live_last}
         present = []
         for number, version in new.items():
             found = by_digest.get(version.schema.digest)
-            if found is None:
+            is_deleted = found is not None and found.version not in there.active
+            if found is None or (is_deleted and number in active):
                 self._new[VersionKey(name, number)] = version
                 continue
-            is_deleted = found.version not in there.active
+            is_own = record is None or number in before
             present.append(SchemaEntry(number, version.id, found.version, found.id, is_own, is_deleted))
         self._present_there(name, present)
 
     def _present_there(self, name: str, present: Sequence[SchemaEntry]) -> None:
+        """To be noted, in the place of what was said of the same versions."""
         if present:
-            self._present[name] = tuple(present)
+            told = {entry.version: entry for entry in [*self._present.get(name, ()), *present]}
+            self._present[name] = tuple(told.values())
 
     def _leave_out(self, key: VersionKey, reason: SchemaReason, detail: str) -> None:
         self._new.pop(key, None)
@@ -303,7 +340,8 @@ class _Planner:
             record = scene.record(name)
             if record is not None and record.promoted:
                 continue
-            for entry in reversed([*self._known(name).values(), *self._present.get(name, ())]):
+            entries = self._known(name) | {entry.version: entry for entry in self._present.get(name, ())}
+            for entry in reversed(entries.values()):
                 key = VersionKey(name, entry.version)
                 if self._is_deleted(key) and not entry.own and not entry.deleted:
                     yield Change(ChangeKind.DELETE, name, entry.version, entry.id)
@@ -311,6 +349,17 @@ class _Planner:
     def _is_deleted(self, key: VersionKey) -> bool:
         subject = self._scene.source[key.subject]
         return key.version in subject.numbers and key.version not in subject.active
+
+
+def _may_be(subject: Subject, number: int, schema_id: int) -> bool:
+    """Whether the version has this id, as far as it was read."""
+    found = subject.versions.get(number)
+    return found is None or found.id == schema_id
+
+
+def _is_deleted_there(entry: SchemaEntry, there: Subject | None) -> bool:
+    """Soft-deleted on the target: as remembered, where the target was not looked at."""
+    return entry.deleted if there is None else entry.target_version not in there.active
 
 
 def why_not_imported(mode: str, there: Collection[int], known: Collection[int]) -> str:

@@ -170,7 +170,8 @@ class StrictRegistry:
             schema_id = version = None
         if schema_id is not None and self.schemas.get(schema_id, content) != content:
             raise Refusal(422, 42205, f"Overwrite new schema with id {schema_id} is not permitted.")
-        if version is not None and version in self.subjects.get(name, {}):
+        there = self.subjects.get(name, {}).get(version or 0)
+        if there is not None and (there.id, there.deleted) != (schema_id, True):  # else it is live again, and no more
             self.offences.append(f"overwrote version {version} of {name}")
         if schema_id is None:
             for number in self._numbers(name, {}):
@@ -187,7 +188,10 @@ class StrictRegistry:
         self.schemas[schema_id] = content
         self._next = max(self._next, schema_id + 1)
         rows = self.subjects.setdefault(name, {})
-        rows[version or max(rows, default=0) + 1] = Row(schema_id)
+        version = version or max(rows, default=0) + 1
+        rows[version] = Row(schema_id)
+        for number in [one for one, row in rows.items() if one < version and row == Row(schema_id, deleted=True)]:
+            del rows[number]  # the schema is live again under its new number
         return schema_id
 
     def _require_compatible(self, name: str, content: str) -> None:

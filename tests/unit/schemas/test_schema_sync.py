@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from gateway.links.rules.update import ConfigChange
 from gateway.operations.link_tasks import TaskErrorCode, TaskState
 from gateway.schemas import look, schema_round, schema_sync
 from gateway.schemas.rules import remember
-from gateway.schemas.rules.scene import SchemaReason
+from gateway.schemas.rules.scene import ChangeKind, SchemaReason
 from gateway.schemas.schema_round import SchemaOutlook, SchemaRound
 from gateway.state.errors import StoreError
 from tests.support.control.control_plane import PROPERTIES, Plane
@@ -602,3 +602,184 @@ async def test_a_version_that_somebody_made_anew_is_not_deleted(pair: RegistryPa
     pair.source.subjects["orders-value"][1].deleted = True
     await pair.round(10.0)
     assert not pair.target.subjects["orders-value"][1].deleted
+
+
+# -- deleted versions -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ids", ["fixed", "translate"])
+async def test_a_version_that_somebody_soft_deleted_on_the_target_is_live_again(pair: RegistryPair, ids: str) -> None:
+    """With fixed ids under its number, with translated ones under a new one; its id is the same. Nothing says before
+    that it was copied."""
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    pair.source.add("orders-value", WIDER, schema_id=9)
+    pair.source.levels["orders-value"] = "FULL"
+    await pair.linked(schema_ids=ids)
+    live, id_map = pair.target.content(), pair.ids()
+    for number in (1, 2):
+        pair.target.take("DELETE", f"/subjects/orders-value/versions/{number}", {}, None)
+    assert not pair.target.levels
+    plan = await pair.plane.service.schema_sync.plan("l")
+    registered = [change.version for change in plan.changes if change.kind is ChangeKind.REGISTER]
+    assert (registered, plan.plan.kept) == ([1, 2], 0)
+    with pytest.raises(Conflict, match="are refused by the target|are not on the target"):
+        await refused(pair, "POST", pair.plane.service.schema_sync.promote("l"))
+    await pair.round(100_000.0)
+    assert pair.at_rest(), pair.state
+    assert pair.ids() == id_map
+    assert pair.target.levels == {"orders-value": "FULL"}
+    there = pair.target.content()
+    if ids == "fixed":
+        assert there == live
+        assert pair.target.modes == {"orders-value": IMPORT}
+    assert list(there["orders-value"].values()) == list(live["orders-value"].values())
+    entries = pair.plane.store.schemas["l"]["orders-value"].entries
+    assert [entry.target_version for entry in entries] == list(there["orders-value"])
+    assert not any(entry.deleted for entry in entries)
+    changes_made = len(pair.target.requests)
+    await pair.round()
+    assert len(pair.target.requests) == changes_made
+
+
+async def refused(pair: RegistryPair, method: str, asked: Awaitable[Any]) -> None:
+    """Asked while the target refuses requests of this kind."""
+
+    def no(of: str, path: str) -> None:
+        if of == method:
+            raise Refusal(422, 42201, "Invalid schema")
+
+    pair.target.before = no
+    try:
+        await asked
+    finally:
+        pair.target.before = lambda method, path: None
+
+
+@pytest.mark.parametrize("ids", ["fixed", "translate"])
+async def test_a_soft_deleted_version_of_the_targets_is_no_copy(pair: RegistryPair, ids: str) -> None:
+    """It was so before the link came."""
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    pair.target.add("orders-value", NUMBER, schema_id=7)
+    pair.target.subjects["orders-value"][1].deleted = True
+    await pair.linked(schema_ids=ids)
+    assert pair.at_rest(), pair.state
+    assert [row[2] for row in pair.target.content()["orders-value"].values()] == [False]
+    assert pair.ids() == {7: 7}
+
+
+async def test_while_it_cannot_be_live_again_it_counts_as_missing(pair: RegistryPair) -> None:
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    pair.source.add("other-value", WIDER, schema_id=9)
+    await pair.linked()
+    pair.target.take("DELETE", "/subjects/orders-value/versions/1", {}, None)
+    await refused(pair, "POST", pair.round(100_000.0))
+    assert "1 changes are refused, such as: " in pair.state[2]
+    counts = pair.plane.service.schema_sync.counted("l")
+    assert counts is not None
+    assert (counts.versions, counts.refused) == (1, 1)
+    (entry,) = pair.plane.store.schemas["l"]["orders-value"].entries
+    assert entry.deleted, "as it is there"
+    await pair.round(120.0)  # no thorough one
+    assert pair.target.content() == pair.source.content()
+
+
+async def test_a_version_that_is_made_anew_before_it_is_live_again_stays(pair: RegistryPair) -> None:
+    """Between the look and the change somebody deletes it for good, and registers another schema under its number."""
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    await pair.linked()
+    pair.target.take("DELETE", "/subjects/orders-value/versions/1", {}, None)
+
+    def before(method: str, path: str) -> None:
+        if (method, path) == ("PUT", "/mode/orders-value") and pair.target.subjects["orders-value"][1].deleted:
+            del pair.target.subjects["orders-value"][1]
+            pair.target.add("orders-value", LATE, schema_id=70)
+
+    pair.target.before = before
+    await pair.round(100_000.0)
+    assert pair.target.content()["orders-value"][1][0] == 70
+    await pair.round(100_000.0)
+    assert pair.target.content()["orders-value"][1][0] == 70
+    assert await pair.left_out() == [("orders-value", 1, SchemaReason.VERSION_DIFFERS)]
+
+
+async def test_after_the_promote_a_soft_delete_is_the_targets_own(pair: RegistryPair) -> None:
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    await pair.linked()
+    await pair.sync.promote("l")
+    pair.target.take("DELETE", "/subjects/orders-value/versions/1", {}, None)
+    await pair.round(100_000.0)
+    assert pair.at_rest()
+    assert pair.target.subjects["orders-value"][1].deleted
+    assert not (await pair.sync.plan("l")).changes
+
+
+async def test_what_is_live_again_on_the_source_is_so_on_the_target(pair: RegistryPair) -> None:
+    """Registered again it has a new number there, and the old one is gone; imported again it is in its place."""
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    pair.source.add("orders-value", WIDER, schema_id=9)
+    for row in pair.source.subjects["orders-value"].values():
+        row.deleted = True
+    await pair.linked()
+    assert pair.target.content() == pair.source.content()
+    pair.source.subjects["orders-value"][2].deleted = False
+    pair.source.add("orders-value", NUMBER)
+    assert list(pair.source.subjects["orders-value"]) == [2, 3]
+    await pair.round(61.0)
+    assert pair.target.content() == pair.source.content()
+    assert pair.at_rest(), pair.state
+    assert pair.ids() == {7: 7, 9: 9}
+
+
+async def test_a_version_that_the_targets_clients_registered_again_is_theirs(pair: RegistryPair) -> None:
+    """The source's is soft-deleted: so was the link's, but not theirs."""
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    pair.source.add("orders-value", WIDER, schema_id=9)
+    pair.source.subjects["orders-value"][1].deleted = True
+    await pair.linked(schema_ids="translate")
+    assert [row[2] for row in pair.target.content()["orders-value"].values()] == [True, False]
+    pair.target.add("orders-value", NUMBER)
+    await pair.round(100_000.0)
+    assert {number: row[2] for number, row in pair.target.content()["orders-value"].items()} == {2: False, 3: False}
+    assert pair.at_rest()
+
+
+@pytest.mark.parametrize("ids", ["fixed", "translate"])
+async def test_a_number_that_the_source_gave_again_is_another_version(pair: RegistryPair, ids: str) -> None:
+    """After a delete for good of the newest version: records have the new id."""
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    pair.source.add("orders-value", WIDER, schema_id=9)
+    await pair.linked(schema_ids=ids)
+    del pair.source.subjects["orders-value"][2]
+    pair.source.add("orders-value", LATE, schema_id=12)
+    pair.sync.wanted("l", [12])
+    await pair.round(1.0)
+    if ids == "fixed":  # of what the target has nothing is overwritten
+        assert await pair.left_out() == [("orders-value", 2, SchemaReason.VERSION_DIFFERS)]
+        assert not pair.at_rest()
+    else:
+        assert 12 in pair.ids()
+        assert pair.at_rest()
+
+
+async def test_an_id_that_is_asked_for_is_looked_for_on_the_target(pair: RegistryPair) -> None:
+    """It was copied, and somebody has deleted it for good: it comes with the next round, not with the next thorough
+    one."""
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    pair.source.add("other-value", WIDER, schema_id=9)
+    await pair.linked()
+    del pair.target.subjects["orders-value"], pair.target.schemas[7]
+    pair.target.modes.clear()
+    pair.sync.wanted("l", [7])
+    await pair.round(1.0)
+    assert pair.target.content() == pair.source.content()
+
+
+async def test_versions_that_are_compared_on_the_target_are_bounded(
+    pair: RegistryPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    for size in range(4):
+        pair.target.add("orders-value", {"type": "fixed", "name": "F", "size": size})
+    monkeypatch.setattr(look, "MAX_VERSIONS", 3)
+    await pair.linked(schema_ids="translate")
+    assert "more than 3 versions: take" in pair.state[2]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gateway.schemas.rules.model import IMPORT, READONLY, Schema, SchemaReference, Subject, Version, VersionKey
 from gateway.schemas.rules.plan import plan, references_to_read, why_not_as_seen, why_not_imported
-from gateway.schemas.rules.remember import after, at_promote, before, references_on_target
+from gateway.schemas.rules.remember import after, at_promote, before, references_on_target, with_entries
 from gateway.schemas.rules.scene import ChangeKind, SchemaPlanInput, SchemaPlanOptions, SchemaReason, SchemaRoundPlan
 from gateway.state.schemas.id_map import id_map
 from gateway.state.schemas.schema_options import SchemaIds, SchemaVersions
@@ -69,7 +69,7 @@ class Target:
         self.own_subjects = found.own
         for name, entries in found.present.items():
             record = self.record(name)
-            self.records[name] = replace(record, entries=tuple(sorted([*record.entries, *entries], key=entry_version)))
+            self.records[name] = with_entries(record, entries)
         for change in found.changes[:changes]:
             self.records[change.subject] = before(change, self.record(change.subject))
             made: SchemaEntry | None = None
@@ -94,7 +94,8 @@ class Target:
         number, schema_id = version.version, version.id
         if self.ids is SchemaIds.FIXED:
             assert self.modes.get(name) == IMPORT
-            assert number not in rows, "overwritten"
+            assert number not in rows or (rows[number][0] == schema_id and VersionKey(name, number) in self.deleted)
+            self.deleted.discard(VersionKey(name, number))
             assert all(
                 row[0] != schema_id or row[1].digest == there.digest
                 for each in self.rows.values()
@@ -102,21 +103,22 @@ class Target:
             )
         else:
             same = [(at, row) for at, row in rows.items() if row[1].digest == there.digest]
-            if same:
-                return SchemaEntry(version.version, version.id, same[0][0], same[0][1][0])
+            live = [one for one in same if VersionKey(name, one[0]) not in self.deleted]
+            if live:
+                return SchemaEntry(version.version, version.id, live[0][0], live[0][1][0])
             assert self.levels.get(name, "FULL") == "NONE" or name in self.own
             number = max(rows, default=0) + 1
             schema_id = 1 + max((row[0] for each in self.rows.values() for row in each.values()), default=0)
+            for at, row in same:  # live again, it has another number and its id
+                del rows[at]
+                self.deleted.discard(VersionKey(name, at))
+                schema_id = row[0]
         rows[number] = (schema_id, there)
         return SchemaEntry(version.version, version.id, number, schema_id)
 
     def record(self, name: str) -> SchemaRecord:
         own = name in self.own_subjects
         return self.records.get(name) or SchemaRecord(link="l", link_id=1, subject=name, own=own)
-
-
-def entry_version(entry: SchemaEntry) -> int:
-    return entry.version
 
 
 @st.composite
@@ -173,6 +175,48 @@ def test_whatever_breaks_off_it_comes_to_the_same_end(source, ids, steps, has_ow
             assert ids_there[version.id] <= schema_id
         if name in target.rows and name not in own:
             assert (target.levels.get(name) or "FULL") == (one.level or "FULL")
+
+
+@settings(max_examples=150)
+@given(sources(), st.sampled_from(SchemaIds), st.data())
+def test_what_somebody_deletes_on_the_target_is_live_again(source, ids, data):
+    """Softly or for good; the source may take soft deletes back meanwhile."""
+    target = Target(ids, {})
+    target.carry_out(source, plan(target.scene(source)), 10_000)
+    id_map_before = id_map(target.records.values())
+    there = sorted(VersionKey(name, number) for name, rows in target.rows.items() for number in rows)
+    for key in data.draw(st.lists(st.sampled_from(there), unique=True)):
+        if data.draw(st.booleans()):
+            target.deleted.add(key)
+            if all(VersionKey(key.subject, number) in target.deleted for number in target.rows[key.subject]):
+                target.modes.pop(key.subject, None)
+                target.levels.pop(key.subject, None)
+        elif ids is SchemaIds.FIXED:  # ids that are given anew are others
+            del target.rows[key.subject][key.version]
+            target.deleted.discard(key)
+    source = {
+        name: replace(one, active=one.numbers if data.draw(st.booleans()) else one.active)
+        for name, one in source.items()
+    }
+    found = plan(target.scene(source))
+    hidden = {
+        VersionKey(name, entry.version)
+        for name, record in target.records.items()
+        for entry in record.entries
+        if VersionKey(name, entry.target_version) in target.deleted and entry.version in source[name].active
+    }
+    assert hidden <= {change.key for change in found.changes if change.kind is ChangeKind.REGISTER}
+    for changes in (data.draw(st.integers(0, 4)), 10_000, 10_000):
+        target.carry_out(source, plan(target.scene(source)), changes)
+    assert not plan(target.scene(source)).changes
+    for name, one in source.items():
+        for entry in target.record(name).entries:
+            is_deleted = VersionKey(name, entry.target_version) in target.deleted
+            assert is_deleted == entry.deleted == (entry.version not in one.active)
+            assert target.rows[name][entry.target_version][0] == entry.target_id
+    named = any(version.schema.references for one in source.values() for version in one.versions.values())
+    if ids is SchemaIds.FIXED or not named:  # what names a version by its new number is another schema
+        assert id_map(target.records.values()) == id_map_before
 
 
 def test_references_go_first_also_over_subjects():
