@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BUILD := build
 AUDIT := $(BUILD)/audit
+DOCS := $(BUILD)/docs-venv
 KAFKA_VERSIONS := 4.3.1 3.9.1
 OLD_KAFKA_VERSIONS := 2.8.2
 TOXIPROXY_VERSION := v2.12.0
@@ -243,6 +244,13 @@ lock: venv ## Resolve the lock files anew from pyproject.toml
 	@rm -f requirements/.pins
 	$(LOCK) --upgrade --output-file requirements/audit.lock requirements/audit.in
 	$(LOCK) --upgrade --output-file requirements/deploy.lock requirements/deploy.in
+	$(LOCK) --upgrade --output-file requirements/docs.lock requirements/docs.in
+
+.PHONY: docs docs-venv
+docs: venv docs-venv ## Build the site into build/site, strictly, and check its links, its pages and its commands
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs --quiet build --strict
+	@$(BIN)/python -m tests.support.pages.site
+docs-venv: $(DOCS)/.installed ## Make build/docs-venv with what builds the site
 
 .PHONY: sbom
 sbom: $(AUDIT)/.installed ## Write build/sbom.json (CycloneDX): what a gateway needs at run time, with hashes
@@ -261,9 +269,15 @@ $(AUDIT)/.installed: requirements/audit.lock
 	@$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.lock
 	@touch $@
 
+$(DOCS)/.installed: requirements/docs.lock
+	@$(call need,python)
+	@$$(sh scripts/need.sh which-python) -m venv --clear $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
+	@touch $@
+
 .PHONY: clean
 clean: ## Remove what was made, except running clusters' folders and .venv
-	rm -rf $(BUILD)/brokers $(BUILD)/bin $(BUILD)/lib $(AUDIT) $(BUILD)/bdist.* dist *.egg-info
+	rm -rf $(BUILD)/brokers $(BUILD)/bin $(BUILD)/lib $(AUDIT) $(DOCS) $(BUILD)/site $(BUILD)/bdist.* dist *.egg-info
 
 .PHONY: need-demo need-test need-pages
 need-demo:

@@ -5,8 +5,8 @@ Files, lines and classes are those of `gateway` and `protocol`. A small file has
 widest folder is the one with the most Python files directly in it.
 
 How many files a verb, an API, a metric or an option needs is read from the recipes in CONTRIBUTING.md: each recipe
-ends with `It touches:` and the files that somebody edits. Files that a command writes (golden files, docs/metrics.md)
-are not among them. Nothing adds one of each in a scratch copy yet, so the figure is as true as the recipe is.
+ends with `It touches:` and the files that somebody edits. Files that a command writes (golden files, the page of
+metrics) are not among them. Nothing adds one of each in a scratch copy yet, so the figure is as true as the recipe is.
 """
 
 from __future__ import annotations

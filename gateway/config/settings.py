@@ -59,7 +59,7 @@ class Promote(Section):
 
 
 class Fleet(Section):
-    """The gateways of one target are a fleet, without any setting. See docs/fleet.md.
+    """The gateways of one target are a fleet, without any setting. See docs/operate/fleet.md.
 
     `name`: of this gateway, the same over restarts, no two alike; empty: from the listener's address. `lease_s`: for
     how long it may write to sources without having been heard of, 5 s to a day; who promotes waits that long for one
@@ -97,7 +97,7 @@ class Settings(BaseSettings):
     """All settings. `target` holds Kafka client properties under Kafka's own names.
 
     `listeners`: besides the first, by name. `role`: a `node` mirrors and may lead the fleet, a `sidecar` serves
-    clients only. `workers`: processes of this gateway, `auto`: one for each core; see docs/fleet.md.
+    clients only. `workers`: processes of this gateway, `auto`: one for each core; see docs/operate/fleet.md.
     """
 
     model_config = SettingsConfigDict(extra="forbid", frozen=True)

@@ -1,1 +1,1 @@
-"""The gateways of a fleet: membership, leadership, who mirrors which partition, leases. See docs/fleet.md."""
+"""The gateways of a fleet: membership, leadership, who mirrors which partition, leases. See docs/operate/fleet.md."""

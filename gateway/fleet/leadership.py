@@ -1,4 +1,4 @@
-"""A gateway's terms of leadership: the state topic is taken over, a term begins on it, and ends. See docs/fleet.md.
+"""A gateway's terms as leader: the state topic is taken over, a term begins on it, and ends (docs/operate/fleet.md).
 
 The leader assigns partitions with the group's assignment, some moves per round (`PartitionAssigner`).
 """

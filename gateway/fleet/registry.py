@@ -1,7 +1,7 @@
 """The leader's book of who may write to sources: who was admitted, who of them is gone, and from when one may say so.
 
 Records of the state topic hold who was admitted; the rest is of one term of leadership and counted anew by the next
-leader. See docs/fleet.md.
+leader. See docs/operate/fleet.md.
 """
 
 from __future__ import annotations

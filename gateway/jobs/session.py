@@ -106,7 +106,7 @@ def _warn_of_readable(spark: SparkSession) -> None:
     if off:
         _log.warning(
             "logins at both clusters travel between the machines of the Spark cluster, and can be read there: set %s "
-            "to true (docs/jobs.md)",
+            "to true (docs/guides/jobs.md)",
             " and ".join(off),
         )
 

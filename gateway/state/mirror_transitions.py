@@ -1,7 +1,7 @@
 """All that can happen to a mirror topic: state x operation -> state, and whose operation it is. One table.
 
 `mirror_states.py` asks it what an operation makes of a record, and the store asks it before it writes a mirror's
-record: no state is written that is not in here. `docs/states.md` shows it, which
+record: no state is written that is not in here. `docs/reference/states.md` shows it, which
 `python -m tests.support.pages.states_page` writes.
 """
 

@@ -1,7 +1,8 @@
 """A Connect cluster from one Kafka cluster to another: its internal topics, its data and its sink's group together.
 
-The order is that of docs/groups.md: the workers stop, the sink's group and the topics are promoted, the workers start
-at the gateway. A file goes line by line through a topic into another file, so what is lost or comes twice shows there.
+The order is that of docs/guides/consumers.md: the workers stop, the sink's group and the topics are promoted, the
+workers start at the gateway. A file goes line by line through a topic into another file, so what is lost or
+comes twice shows there.
 """
 
 from __future__ import annotations

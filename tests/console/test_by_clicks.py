@@ -2,7 +2,7 @@
 from a migration file.
 
 Only what clients do is done beside the page: a producer and a consumer are restarted onto the gateway. With `PICTURES`
-in the environment the pictures of docs/console.md are kept in that folder.
+in the environment the pictures of docs/guides/console.md are kept in that folder.
 """
 
 from __future__ import annotations

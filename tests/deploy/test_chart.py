@@ -215,7 +215,7 @@ def test_what_cannot_be_is_refused_with_its_name(args: tuple[str, ...], words: s
 def test_the_sidecar_of_the_docs_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POD_NAME", "shop-1")
     monkeypatch.setenv("POD_IP", "10.0.0.7")
-    page = (ROOT / "docs" / "deploy-kubernetes.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "operate" / "kubernetes.md").read_text(encoding="utf-8")
     (block,) = (each for each in page.split("```yaml\n") if each.startswith("role: sidecar"))
     (tmp_path / "gateway.yaml").write_text(block.partition("```")[0], encoding="utf-8")
     assert load(tmp_path / "gateway.yaml").role == "sidecar"

@@ -18,7 +18,7 @@ from tests.support.deploy.chart import DEFINITIONS, ROOT, VALIDATOR
 FOLDER: Final = ROOT / "deploy" / "compose"
 FILE: Final = FOLDER / "compose.yaml"
 SCHEMA: Final = DEFINITIONS / "compose-spec.json"
-PAGE: Final = ROOT / "docs" / "deploy-compose.md"
+PAGE: Final = ROOT / "docs" / "operate" / "compose.md"
 _CHECK: Final = """
 import json, sys, jsonschema, yaml
 schema, file = (open(name, encoding="utf-8").read() for name in sys.argv[1:])

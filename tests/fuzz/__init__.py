@@ -5,8 +5,8 @@
     python -m tests.fuzz --file build/fuzz/seed-7.json      one that was made small
     make fuzz-mutations                 faults put into the gateway: each must be found
 
-The gateway is the simulation's (docs/simulation.md): all of `lockgate serve` from `Gateway` down, in virtual time,
-before brokers in memory that ask for a login (`login_broker.py`). It is set up once, in the midst of a migration
+The gateway is the simulation's (docs/background/simulation.md): all of `lockgate serve` from `Gateway` down, in virtual
+time, before brokers in memory that ask for a login (`login_broker.py`). It is set up once, in the midst of a migration
 (`stage.py`), and copied by `fork` for each conversation (`run.py`): none knows of another, and each is the same again.
 
 A seed becomes a conversation (`generate.py`). It begins with what real clients say, over every API and version that

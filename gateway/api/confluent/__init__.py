@@ -5,8 +5,8 @@ For what was written for Confluent's REST API: scripts, generated clients, provi
 leaves behind), and clients that are generated from Confluent's description may refuse a field that is not in it. So the
 bodies here have exactly its fields. Both carry out the same operations; nothing is decided here.
 
-Fields, paths, statuses: https://docs.confluent.io/cloud/current/api.html, Cluster Linking (v3). docs/confluent.md says
-which of them mean something else here.
+Fields, paths, statuses: https://docs.confluent.io/cloud/current/api.html, Cluster Linking (v3).
+docs/compare/cluster-linking.md says which of them mean something else here.
 """
 
 from __future__ import annotations

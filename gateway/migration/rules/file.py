@@ -92,7 +92,7 @@ class Window(Part):
 
 
 class Options(Part):
-    """How an application is moved; see docs/migration.md."""
+    """How an application is moved; see docs/guides/migration-file.md."""
 
     replication_factor: int = Field(
         default=0, ge=0, le=32_767, description="Of its topics on the target; 0: as the link says."

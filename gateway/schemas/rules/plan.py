@@ -36,7 +36,7 @@ sets. What there is instead, by the rules of Confluent's:
   refused.
 
 What is left is another importer, which registers with ids as well. It is seen between two registrations, not within
-one: there is one importer of a subject, as a rule for operators (docs/schemas.md).
+one: there is one importer of a subject, as a rule for operators (docs/guides/schemas.md).
 """
 
 from __future__ import annotations

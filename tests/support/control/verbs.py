@@ -1,5 +1,5 @@
 """Every verb that changes something, once: how it is asked, what must be there before, what a dry run says, and what it
-answers when it is asked again. Tests ask each of them; the tables of docs/cli.md are made from this one.
+answers when it is asked again. Tests ask each of them; the tables of docs/reference/cli.md are made from this one.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Verb(NamedTuple):
     """`asked`: method, path, body. `again`: the status of the second answer, and words of it. `prepare`: what must be
     there before. `done`: what the first one has come to, if it goes on behind its answer.
 
-    In docs/cli.md `said` is what it answers when it is asked again, `dry_run` what its dry run says.
+    In docs/reference/cli.md `said` is what it answers when it is asked again, `dry_run` what its dry run says.
     """
 
     asked: tuple[str, str, Any]
@@ -71,6 +71,8 @@ ACK: Final = {"data": [{"name": "ack", "value": "both"}]}
 NAMED: Final = {"mirror_topic_names": ["orders"]}
 GONE: Final = "refused (404): it is gone"
 OF_ITS_OWN: Final = "is a command of its own"
+RIGHTS: Final = "[Rights](../guides/access.md)"
+SCHEMAS: Final = "[Schemas](../guides/schemas.md)"
 OF_A_GROUP: Final = (
     "what blocks it, what it would wait for, and the offsets that would be carried over. No gate closes or opens"
 )
@@ -116,21 +118,21 @@ VERBS: Final[Mapping[str, Verb]] = {
         (200, '"PRESENT":1'),
         "done: those that are there stay as they are",
         users_and_quotas,
-        dry_run=f"the secrets are read, and who would be made; `users plan` {OF_ITS_OWN} ([access.md](access.md))",
+        dry_run=f"the secrets are read, and who would be made; `users plan` {OF_ITS_OWN} ({RIGHTS})",
     ),
     "quotas apply": Verb(
         ("POST", "/v3/links/l/quotas:apply", {"factor": 2}),
         (200, '"SAME":1'),
         "done: what is the same is not set again",
         users_and_quotas,
-        dry_run=f"which quotas would be set; `quotas plan` {OF_ITS_OWN} ([access.md](access.md))",
+        dry_run=f"which quotas would be set; `quotas plan` {OF_ITS_OWN} ({RIGHTS})",
     ),
     "link schemas sync": Verb(
         ("POST", "/v3/links/l/schemas:sync", None),
         (200, '"change_count":0'),
         "done: there is nothing new",
         schemas,
-        dry_run=f"what would be copied, with these ids; `link schemas plan` {OF_ITS_OWN} ([schemas.md](schemas.md))",
+        dry_run=f"what would be copied, with these ids; `link schemas plan` {OF_ITS_OWN} ({SCHEMAS})",
     ),
     "link schemas promote": Verb(
         ("POST", "/v3/links/l/schemas:promote", None),

@@ -1,7 +1,7 @@
 """Alert rules of Prometheus, from the table of the console's alerts: `python -m tests.support.deploy.alert_rules`.
 
 They are in the chart (`files/alerts.yaml`), and anybody's Prometheus takes them from there. What the console does not
-tell, since it is about a single gateway or about time, stands here. Each has a section in docs/runbook.md.
+tell, since it is about a single gateway or about time, stands here. Each has a section in docs/operate/runbook.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gateway.console.rules.alerts import ERROR, RULES, WARNING, AlertQuery, Rule
 from tests.support.deploy.values_schema import CHART
 
 FILE: Final = CHART / "files" / "alerts.yaml"
-RUNBOOK: Final = Path(__file__).parents[3] / "docs" / "runbook.md"
+RUNBOOK: Final = Path(__file__).parents[3] / "docs" / "operate" / "runbook.md"
 _SEVERITIES: Final = {ERROR: "critical", WARNING: "warning"}
 _INSTANCE: Final = "gateway {{ $labels.instance }}"
 
@@ -164,7 +164,7 @@ def _alert(rule: Rule, query: AlertQuery) -> dict[str, object]:
         "annotations": {
             "summary": query.said,
             "description": re.sub(r"{(\w+)}", lambda field: _field(field[1], query.expr), rule.remedy),
-            "runbook_url": f"docs/runbook.md#{called(rule).lower()}",
+            "runbook_url": f"docs/operate/runbook.md#{called(rule).lower()}",
         },
     }
 

@@ -2,8 +2,9 @@
 
 While no gateway leads, or the one that leads is about to change, a request that changes something is answered with 503
 and "try again": on a busy machine that happens at the set-up of a fleet, too. Either nothing was done, or the outcome
-is not known. No verb is done twice (docs/cli.md, "Asked again"), so the same request is sent again until a deadline.
-What the lost answer had done already is then refused with 409: only `is_done` can tell that from a real refusal.
+is not known. No verb is done twice (docs/reference/cli.md, "Asked again"), so the same request is sent again until a
+deadline. What the lost answer had done already is then refused with 409: only `is_done` can tell that from a real
+refusal.
 """
 
 from __future__ import annotations

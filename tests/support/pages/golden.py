@@ -1,8 +1,8 @@
 """What users and their programs have learnt by heart: `python -m tests.support.pages.golden` writes it down anew.
 
 The description of the REST API and the help of every command, byte for byte. A change of them is a change for users: it
-is made on purpose, and stands in the commit with the rest. Names and meanings of metrics are in docs/metrics.md
-(`metrics_page.py`), states in docs/states.md (`states_page.py`).
+is made on purpose, and stands in the commit with the rest. Names and meanings of metrics are in
+docs/reference/metrics.md (`metrics_page.py`), states in docs/reference/states.md (`states_page.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/metrics.md, written from the metrics that a gateway renders: `python -m tests.support.pages.metrics_page`.
+"""docs/reference/metrics.md, from the metrics that a gateway renders: `python -m tests.support.pages.metrics_page`.
 
 What stands beside them, the peers' names for what means the same, is kept here.
 """
@@ -34,7 +34,7 @@ from gateway.transport.loop_watch import Stalls
 from tests.support.fakes.fake_engine import status
 from tests.support.pages.described import DESCRIBED
 
-PAGE: Final = Path(__file__).parents[3] / "docs" / "metrics.md"
+PAGE: Final = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 
 PEERS: Final[Mapping[str, str]] = {
     "lockgate_link_up": "Confluent `cluster_link_count` by state",
@@ -93,6 +93,8 @@ _GROUPS: Final = (
 )
 
 _HEAD: Final = """# Metrics
+
+Read this when you build a dashboard or an alert, or look for the metric that says what `describe` shows.
 
 Written from `gateway/telemetry/` by `python -m tests.support.pages.metrics_page`: change it there.
 

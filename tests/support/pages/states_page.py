@@ -1,4 +1,4 @@
-"""docs/states.md, written from the table of a mirror's states: `python -m tests.support.pages.states_page`."""
+"""docs/reference/states.md, from the table of a mirror's states: `python -m tests.support.pages.states_page`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from gateway.state.mirror_states import is_mirroring
 from gateway.state.mirror_transitions import BY_OPERATION, CREATED, TRANSITIONS, WAYS_OUT, WHO, Transition
 from gateway.state.records import MirrorState
 
-PAGE = Path(__file__).parents[3] / "docs" / "states.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "states.md"
 _HEAD = """# States of a mirror topic
+
+Read this when `mirror describe` shows a state, and you want to know how it came there and how it leaves it.
 
 Written from `gateway/state/mirror_transitions.py` by `python -m tests.support.pages.states_page`: change it there.
 

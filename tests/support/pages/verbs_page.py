@@ -1,4 +1,4 @@
-"""The tables of verbs in docs/cli.md, from `control/verbs.py`: `python -m tests.support.pages.verbs_page`."""
+"""The tables of verbs in docs/reference/cli.md, from `control/verbs.py`: `python -m tests.support.pages.verbs_page`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.support.control.verbs import VERBS
 
-PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
-PLANS = {"link acls plan": "what the next round of ACL sync would change ([access.md](access.md))"}
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
+PLANS = {"link acls plan": "what the next round of ACL sync would change ([Rights](../guides/access.md))"}
 
 
 def page(text: str) -> str:

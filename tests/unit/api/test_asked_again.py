@@ -1,5 +1,5 @@
 """Every verb that changes something: what it answers when it is asked again, and that neither this nor its dry run
-changes anything. The tables of docs/cli.md say so.
+changes anything. The tables of docs/reference/cli.md say so.
 """
 
 from __future__ import annotations

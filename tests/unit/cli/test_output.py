@@ -15,7 +15,7 @@ from gateway.cli.main import app
 WITHOUT = {
     "serve": "runs until it is stopped",
     "quickstart": "a story, told step by step",
-    "job": "results are files and a table; see docs/jobs.md",
+    "job": "results are files and a table; see docs/guides/jobs.md",
     "dev": "brokers of this machine; no gateway is asked",
     "health": "its answer is the exit code",
     "report": "files, and whether a signature is right",

@@ -1,4 +1,4 @@
-"""docs/metrics.md says what a gateway renders."""
+"""docs/reference/metrics.md says what a gateway renders."""
 
 from __future__ import annotations
 

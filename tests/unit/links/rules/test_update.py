@@ -140,7 +140,7 @@ def test_what_a_deletion_leaves_says_who_writes_where() -> None:
 
 
 def test_the_page_says_of_every_option_whether_it_can_be_changed() -> None:
-    page = (Path(__file__).parents[4] / "docs" / "links.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "guides" / "links.md").read_text(encoding="utf-8")
     rows = page.partition("| config | can be changed |")[2].partition("\n\n")[0].splitlines()
     said: dict[str, set[bool]] = {name: set() for name in with_defaults({})}
     for _, names, answer, _ in (row.split("|") for row in rows if row.startswith("| ")):

@@ -198,7 +198,7 @@ def test_the_draft_is_a_migration_file() -> None:
 
 
 def test_a_draft_takes_nobody_over() -> None:
-    """The first block of docs/migration.md applies it: what changes sides is for somebody to say."""
+    """The first block of docs/guides/migration-file.md applies it: what changes sides is for somebody to say."""
     discovered = found(*(f"t{n}" for n in range(MANY + 1)), "read", groups=[reads("g", "read")])
     file = draft(discovered, "west")
     assert file is not None
