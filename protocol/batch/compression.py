@@ -11,6 +11,7 @@ from typing import Final
 
 import cramjam
 
+from protocol.batch.work import Spend, unlimited
 from protocol.errors import MalformedFrame
 from protocol.wire import Buffer
 
@@ -20,7 +21,8 @@ MAX_INFLATED: Final = 256 << 20
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _GZIP_WINDOW: Final = 31  # zlib's wbits for a gzip header and trailer
 _XFL: Final = 8  # RFC 1952: says at which end of its range the compressor was
-_PIECE: Final = 1 << 20
+_PIECE: Final = 128 << 10
+_ZEROS: Final = bytes(_PIECE)
 _FIRST_GUESS: Final = 8  # times the compressed size
 _SMALLEST_BUFFER: Final = 64 << 10
 _TOO_SMALL: Final = "write whole buffer"  # how cramjam says that the output did not fit
@@ -43,8 +45,12 @@ class TooLarge(MalformedFrame):
     """Records of more bytes, decompressed, than were allowed."""
 
 
-def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED) -> bytes | bytearray:
+def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED, spend: Spend = unlimited) -> bytes | bytearray:
     """A record set, decompressed.
+
+    Args:
+        spend: told of no units, but as often as somebody else may want to run meanwhile: what the records are to count
+            for is the caller's to say, and what it raises comes out of here.
 
     Raises:
         TooLarge: more than `limit` bytes.
@@ -57,26 +63,29 @@ def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED) -> bytes
             case 1:
                 return _gunzip(body, limit)
             case 2:
-                return _unsnappy(body, limit)
+                return _unsnappy(body, limit, spend)
             case 3:
-                return _inflate(cramjam.lz4.decompress_into, body, limit)
+                return _inflate(cramjam.lz4.decompress_into, body, limit, spend)
             case 4:
-                return _inflate(cramjam.zstd.decompress_into, body, limit)
+                return _inflate(cramjam.zstd.decompress_into, body, limit, spend)
     except (cramjam.DecompressionError, zlib.error, OSError, EOFError) as exc:
         raise MalformedFrame(f"records that are not of codec {codec}: {exc}") from None
     raise MalformedFrame(f"records of unknown codec {codec}")
 
 
-def mutable(data: bytes | bytearray, size: int = 0) -> bytearray:
+def mutable(data: bytes | bytearray, size: int = 0, spend: Spend = unlimited) -> bytearray:
     """The data, to be changed, with zeros behind it up to `size`; what is a bytearray is taken as it is.
 
-    Large ones are made piece by piece: while 64 MiB are filled no other thread runs, for some 80 ms.
+    Large ones are made piece by piece, with a look at `spend` between them: while 64 MiB are filled no other thread
+    runs, for some 80 ms, or next to none when it has to wait for each of its turns.
     """
     out = data if isinstance(data, bytearray) else bytearray()
     for at in range(len(out), len(data), _PIECE):
         out += data[at : at + _PIECE]
+        spend(0)
     while len(out) < size:
-        out += bytes(min(_PIECE, size - len(out)))
+        out += _ZEROS[: size - len(out)]
+        spend(0)
     return out
 
 
@@ -139,11 +148,11 @@ def _gunzip(body: memoryview, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _inflate(into: object, body: memoryview, limit: int) -> bytearray:
+def _inflate(into: object, body: memoryview, limit: int, spend: Spend) -> bytearray:
     """Decompress into buffers of growing size: what comes out is not known beforehand, nor to be trusted."""
     size = min(max(_SMALLEST_BUFFER, _FIRST_GUESS * len(body)), limit)
     while True:
-        buffer = mutable(b"", size)
+        buffer = mutable(b"", size, spend)
         try:
             written = into(body, buffer)  # type: ignore[operator]
         except cramjam.DecompressionError as exc:
@@ -151,18 +160,20 @@ def _inflate(into: object, body: memoryview, limit: int) -> bytearray:
                 raise
             if size == limit:
                 raise _too_large(body, limit) from None
+            del buffer  # or both would be there at a time
             size = min(4 * size, limit)
+            spend(0)
             continue
         del buffer[written:]
         return buffer
 
 
-def _unsnappy(body: memoryview, limit: int) -> bytes | bytearray:
+def _unsnappy(body: memoryview, limit: int, spend: Spend) -> bytes | bytearray:
     if not _begins(body, _XERIAL):
         size = cramjam.snappy.decompress_raw_len(body)
         if size > limit:
             raise _too_large(body, limit)
-        buffer = mutable(b"", size)
+        buffer = mutable(b"", size, spend)
         cramjam.snappy.decompress_raw_into(body, buffer)
         return buffer
     out = bytearray()
@@ -179,6 +190,7 @@ def _unsnappy(body: memoryview, limit: int) -> bytes | bytearray:
             raise _too_large(body, limit)
         out += bytes(cramjam.snappy.decompress_raw(body[at : at + size]))
         at += size
+        spend(0)
     return out
 
 

@@ -105,7 +105,7 @@ def translated(
     if header.is_control or not header.count:
         return ReencodedIds(batch, 0, frozenset())
     spend(units(len(batch)))
-    body = mutable(decompress(header.codec, batch[HEADER_BYTES:], max_inflated))
+    body = mutable(decompress(header.codec, batch[HEADER_BYTES:], max_inflated, spend), spend=spend)
     spend(units(len(body), header.codec))
     count, unknown = 0, set()
     for found in _found(body, header, places, header.count, spend):

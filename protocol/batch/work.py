@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 Spend = Callable[[int], None]
-"""Called with units of work that are about to be done."""
+"""Called with units of work that are about to be done; with 0, where it may wait."""
 
 EACH: Final = 512
 """Units between two calls, at most, of what is counted one by one."""

@@ -3,7 +3,8 @@
 Python runs one thread at a time, so a thread that computes holds the event loop up as well: each time that the loop
 comes back from the system, which is several times a request. So this one works for half a millisecond and rests for
 four times as long. It has a fifth of the time then, which is a hundred thousand records a second, and the loop is not
-made to wait in the rest.
+made to wait in the rest. What inflates a batch asks for its rests as well: a buffer of 64 MiB takes its time to be
+filled, and in all of it the loop would have to ask for each of its turns.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 SLICE_S: Final = 0.0005
 RESTS: Final = 4
 """Times what was worked."""
-_REST_AT_MOST_S: Final = 0.05
+_REST_AT_MOST_S: Final = 1.0
 
 
 class Paced:

@@ -143,7 +143,7 @@ class _Converter:
             yield Piece(data, header.count, runs, following, header.max_timestamp, header.partition_leader_epoch)
         else:
             self._spend(units(len(data)))
-            yield from self._encoded(_record_set(data, header, self._max_inflated))
+            yield from self._encoded(_record_set(data, header, self._max_inflated, self._spend))
 
     def _is_fit(self, header: BatchHeader) -> bool:
         """True when a copy with another header is all it takes.
@@ -164,10 +164,10 @@ class _Converter:
             yield Skip(records.next_offset, records.leader_epoch)
 
 
-def _record_set(data: memoryview, header: BatchHeader, max_inflated: int) -> RecordSet:
+def _record_set(data: memoryview, header: BatchHeader, max_inflated: int, spend: Spend) -> RecordSet:
     body = data[HEADER_BYTES:]
     return RecordSet(
-        body=decompress(header.codec, body, max_inflated),
+        body=decompress(header.codec, body, max_inflated, spend),
         count=header.count,
         base_offset=header.base_offset,
         base_timestamp=header.base_timestamp,

@@ -92,7 +92,7 @@ def unwrap(wrapper: Message, max_inflated: int, spend: Spend = unlimited) -> Rec
     if wrapper.value is None or wrapper.codec >= _ZSTD:
         raise MalformedFrame(f"a compressed message with codec {wrapper.codec} or without a value")
     body = mended_lz4(wrapper.value) if wrapper.magic == 0 and wrapper.codec == _LZ4 else wrapper.value
-    inner = memoryview(decompress(wrapper.codec, body, max_inflated))
+    inner = memoryview(decompress(wrapper.codec, body, max_inflated, spend))
     last = max((_ENTRY.unpack_from(entry)[0] for entry in _entries(inner, spend)), default=-1)
     if last < 0:
         raise MalformedFrame("a compressed message without messages")

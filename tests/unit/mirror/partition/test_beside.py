@@ -7,9 +7,13 @@ from typing import Any, cast
 
 import pytest
 
+from bench.clients.raw import batch_around
 from gateway.mirror.partition.beside import RESTS, SLICE_S, Paced, work_beside
 from gateway.mirror.partition.rules.commands import WorkBeside
 from gateway.mirror.partition.rules.opened import MOST_INFLATED, Opened, OpeningTerms
+from protocol.batch.compression import compress
+from protocol.batch.schema_ids import translated
+from protocol.batch.varints import varint
 
 
 class Runner:
@@ -22,6 +26,13 @@ class Runner:
 
 def command_of(work: Any) -> WorkBeside:
     return WorkBeside(work, (0, 0), lambda _now: ())
+
+
+def _batch(codec: int, value: bytes) -> bytes:
+    """A batch of one record."""
+    body = b"".join((bytes(3), b"\x01", varint(len(value)), value, b"\0"))
+    record = varint(len(body)) + body
+    return batch_around(compress(codec, record, memoryview(b"")), 1, codec=codec)
 
 
 class Cpu:
@@ -50,7 +61,16 @@ def test_it_does_not_rest_for_long_whatever_took_long() -> None:
     cpu.had += 10
     paced.spend(512)
     paced.spend(512)
-    assert rests == [0.05]
+    assert rests == [1.0]
+
+
+@pytest.mark.parametrize("codec", [0, 2, 3, 4])
+def test_a_batch_that_inflates_to_much_is_inflated_with_rests(codec: int) -> None:
+    """While a large buffer is filled the event loop would have to ask for each of its turns."""
+    many = bytes(8 << 20)
+    spent: list[int] = []
+    translated(memoryview(_batch(codec, many)), {}, spend=spent.append)
+    assert len(spent) > len(many) >> 18
 
 
 async def test_it_is_done_in_a_thread_and_told_on_the_loop() -> None:
