@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeAlias
 
-from gateway.kafka.connection.errors import NetError
+from gateway.kafka.connection.errors import NetError, PartitionErrors
 from protocol.apis import ApiKey
 
 CHANGES: Final = frozenset(
@@ -62,6 +62,11 @@ Permit: TypeAlias = Callable[[], None]
 
 class ActRefused(NetError):
     """The door is shut: what the act was decided from is no longer so. Nothing was sent; decide again."""
+
+
+class RestRefused(PartitionErrors, ActRefused):
+    """The door was shut while an act went from broker to broker: some of it is done, see `partial`; the rest was not
+    sent, or may be done (`errors`). Decide again."""
 
 
 def _shut() -> None:

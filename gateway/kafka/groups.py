@@ -201,7 +201,10 @@ async def remove_any_members(cluster: Cluster, group: str, view: GroupView) -> N
         BrokerError: the coordinator refuses, for example GROUP_AUTHORIZATION_FAILED (30).
     """
     if view.type == _CONSUMER:
-        await asyncio.gather(*(_heartbeat(cluster, group, member) for member in view.members))
+        left = (_heartbeat(cluster, group, member) for member in view.members)
+        for outcome in await asyncio.gather(*left, return_exceptions=True):  # none is sent behind an error
+            if outcome is not None:
+                raise outcome
     if view.members and view.type in ("classic", _CONSUMER, ""):
         await remove_members(cluster, group, view.members)  # a group of KIP-848 may have classic ones, too
 

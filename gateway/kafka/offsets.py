@@ -171,7 +171,10 @@ async def delete_records(
         (topic, partition) -> log start offset afterwards.
 
     Raises:
-        PartitionErrors: per partition, for example OFFSET_OUT_OF_RANGE (1), POLICY_VIOLATION (44).
+        PartitionErrors: per partition, for example OFFSET_OUT_OF_RANGE (1), POLICY_VIOLATION (44). Of those in
+            `partial` the records are deleted, whatever kept the others; with NETWORK_EXCEPTION (13) they may be.
+        RestRefused: the same, where the act may not go on.
+        ActRefused: nothing is deleted.
         ClusterUnavailable: no answer within the deadline. Some records may be deleted.
     """
     wait_ms = int((cluster.config.api_timeout_s if timeout_s is None else timeout_s) * 1000 / 3)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
+from gateway.kafka.acts import ActRefused, RestRefused
 from gateway.kafka.cluster import CONTROL_LANE, Cluster
-from gateway.kafka.connection.errors import ClusterUnavailable, LeadersUnreachable, NetError, PartitionErrors
+from gateway.kafka.connection.errors import (
+    ClusterUnavailable,
+    LeadersUnreachable,
+    NetError,
+    PartitionErrors,
+    UnsupportedVersion,
+)
 from gateway.kafka.connection.pool import Lane
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.transport.backoff import Backoff
@@ -32,6 +39,9 @@ _COORDINATOR_BUSY = (
 class ByLeader:
     """One request per leader for a set of partitions, repeated for those whose leader was not the one.
 
+    What a leader has answered stands, whatever becomes of the others: it is not asked for again, and goes with the
+    error of those that failed. So an act is repeated only where its outcome is unknown.
+
     Args:
         what: names the call in messages.
         build: partitions -> request for one leader.
@@ -53,14 +63,17 @@ class ByLeader:
         self._errors: dict[TopicPartition, int] = {}
         self._pending: dict[TopicPartition, int] = {}
         self._reason = ""
+        self._failure: NetError | None = None  # of a leader that need not be asked again
 
     async def run(self, wanted: Collection[TopicPartition], timeout_s: float | None) -> dict[TopicPartition, Any]:
         """The results of all partitions.
 
         Raises:
-            PartitionErrors: some failed, with the results of the others.
+            PartitionErrors: some failed, with the results of the others; UNSUPPORTED_VERSION (35): their leader does
+                not know the API.
             LeadersUnreachable: the brokers of some could not be reached within the deadline; as above.
-            ClusterUnavailable: none could.
+            RestRefused: an act, which may not go on; as above. OPERATION_NOT_ATTEMPTED (55): not sent.
+            ClusterUnavailable, UnsupportedVersion, ActRefused: so it is with all of them, and nothing was done.
         """
         cluster, loop = self._cluster, asyncio.get_running_loop()
         total_s = cluster.config.api_timeout_s if timeout_s is None else timeout_s
@@ -76,16 +89,19 @@ class ByLeader:
                 self._ask(node, group, max(0.001, min(try_s, deadline - loop.time())))
                 for node, group in leaders.items()
             ]
-            for failure in await asyncio.gather(*outcomes):
-                if failure is not None:
-                    raise failure
+            for outcome in await asyncio.gather(*outcomes, return_exceptions=True):  # none runs on behind an error
+                if outcome is not None:
+                    raise outcome
             if not self._pending:
+                break
+            if isinstance(self._failure, ActRefused):
+                self._errors.update(self._pending)
                 break
             if not await self._wait(backoff.next(), deadline):
                 self._give_up()
                 break
         if self._errors:
-            raise PartitionErrors(self._what, self._errors, self._results)
+            self._fail()
         return self._results
 
     async def _wait(self, wait_s: float, deadline: float) -> bool:
@@ -111,17 +127,23 @@ class ByLeader:
                 leaders.setdefault(leader, []).append(partition)
         return leaders
 
-    async def _ask(self, node: int, partitions: list[TopicPartition], timeout_s: float) -> NetError | None:
-        """Ask one leader. Returns an error that no further try can mend."""
+    async def _ask(self, node: int, partitions: list[TopicPartition], timeout_s: float) -> None:
+        """Ask one leader."""
         try:
             response = await self._cluster.request(self._build(partitions), node_id=node, timeout_s=timeout_s)
         except ClusterUnavailable as exc:
             self._reason = str(exc)
+            self._pending.update(dict.fromkeys(partitions, int(ErrorCode.NETWORK_EXCEPTION)))
+            return
+        except NetError as exc:  # no further try can mend it
+            self._failure = exc if self._failure is None or isinstance(exc, ActRefused) else self._failure
             for partition in partitions:
-                self._pending[partition] = ErrorCode.NETWORK_EXCEPTION
-            return None
-        except NetError as exc:
-            return exc
+                before, code = self._pending.pop(partition), _code_of(exc)
+                unknown = before == ErrorCode.NETWORK_EXCEPTION and isinstance(exc, ActRefused)  # sent, in a try before
+                self._errors[partition] = before if unknown else code
+            return
+        # Of one that is left out of the answer nothing is known.
+        self._pending.update(dict.fromkeys(partitions, int(ErrorCode.UNKNOWN_SERVER_ERROR)))
         for partition, code, result in self._parse(response):
             if partition not in self._pending:
                 continue
@@ -133,7 +155,6 @@ class ByLeader:
             else:
                 self._errors[partition] = code
                 del self._pending[partition]
-        return None
 
     async def _look_again(self, deadline: float) -> None:
         """New metadata; a partition that is not in it does not exist."""
@@ -153,6 +174,24 @@ class ByLeader:
             why = f"{self._what}: {self._reason}"
             raise LeadersUnreachable(why, self._pending, self._results) if self._results else ClusterUnavailable(why)
         self._errors.update(self._pending)
+
+    def _fail(self) -> NoReturn:
+        """Tell of the errors in the way that says whether anything was done."""
+        failure = self._failure
+        if failure is not None and not self._results and set(self._errors.values()) == {_code_of(failure)}:
+            raise failure
+        kind = RestRefused if isinstance(failure, ActRefused) else PartitionErrors
+        raise kind(self._what, self._errors, self._results) from failure
+
+
+def _code_of(failure: NetError) -> int:
+    match failure:
+        case UnsupportedVersion():
+            return int(ErrorCode.UNSUPPORTED_VERSION)
+        case ActRefused():
+            return int(ErrorCode.OPERATION_NOT_ATTEMPTED)
+        case _:
+            return int(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 async def on_coordinator(

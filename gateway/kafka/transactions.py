@@ -87,8 +87,8 @@ async def unended_transactions(
     """Topic -> the transactional ids, in order, of transactions that have it and are not complete.
 
     Of those that the cluster lets the caller see: Describe on the transactional id. Every broker is asked, since any
-    may be a coordinator: one that does not answer leaves all unknown. None: the cluster does not tell, since it is
-    older or, not Apache Kafka's own, refuses for good.
+    may be a coordinator: one that does not answer leaves all unknown. One that does not tell, since it is older or, not
+    Apache Kafka's own, refuses for good, takes nothing from what the others tell. None: no broker tells.
 
     Raises:
         ClusterUnavailable: a broker does not answer in time.
@@ -96,18 +96,19 @@ async def unended_transactions(
             does not describe.
     """
     nodes = tuple(cluster.view.brokers)
-    try:
-        listed = await asyncio.gather(*(unended_at(cluster, node, timeout_s) for node in nodes))
-    except UnsupportedVersion:
-        return None
-    except BrokerError as exc:
-        if is_retriable(exc.code):
-            raise
+    answers = await asyncio.gather(*(unended_at(cluster, node, timeout_s) for node in nodes), return_exceptions=True)
+    listed: dict[int, Sequence[str]] = {}
+    for node, answer in zip(nodes, answers, strict=True):
+        if not isinstance(answer, BaseException):
+            listed[node] = answer
+        elif not _tells_never(answer):
+            raise answer
+    if nodes and not listed:
         return None
     found: dict[str, list[str]] = {topic: [] for topic in topics}
     asked = [
         _described(cluster, node, ids[at : at + _AT_ONCE], timeout_s)
-        for node, ids in zip(nodes, listed, strict=True)
+        for node, ids in listed.items()
         for at in range(0, len(ids), _AT_ONCE)
     ]
     for described in await asyncio.gather(*asked):
@@ -115,6 +116,11 @@ async def unended_transactions(
             for topic in has & found.keys():
                 found[topic].append(transactional_id)
     return {topic: tuple(sorted(ids)) for topic, ids in found.items()}
+
+
+def _tells_never(exc: BaseException) -> bool:
+    """However often it is asked."""
+    return isinstance(exc, UnsupportedVersion) or (isinstance(exc, BrokerError) and not is_retriable(exc.code))
 
 
 async def unended_at(cluster: Cluster, node: int, timeout_s: float) -> Sequence[str]:
@@ -169,9 +175,9 @@ async def active_producers(
     """The producer ids whose state each partition's leader has. Needs READ on the topics.
 
     Raises:
-        PartitionErrors: per partition.
+        PartitionErrors: per partition; UNSUPPORTED_VERSION (35) where the leader is older.
         ClusterUnavailable: no answer within the deadline.
-        UnsupportedVersion: the brokers are older.
+        UnsupportedVersion: all leaders are older.
     """
 
     def build(asked: Collection[TopicPartition]) -> Any:

@@ -49,8 +49,8 @@ class LogEnds:
     stable offsets: below the high watermark while a transaction is open (None when they were not asked for).
     `partitions`: how many the topic has, whatever was asked for. `transactions`: the transactional ids of those that
     have the topic and are not complete, with records in it or without (None when they were not asked for, and from a
-    cluster that cannot tell: before Kafka 3.0). `thin`: (partition, replicas in sync, replicas) where less than two are
-    in sync of two or more: what all of them have is on one disk (asked for with the log ends alone)."""
+    cluster of which no broker can tell: before Kafka 3.0). `thin`: (partition, replicas in sync, replicas) where less
+    than two are in sync of two or more: what all of them have is on one disk (asked for with the log ends alone)."""
 
     high_watermarks: tuple[int, ...]
     log_ends: tuple[int, ...] | None
@@ -218,6 +218,6 @@ async def _log_ends(
     try:
         return await latest_offsets(cluster, topics, log_end=True, timeout_s=timeout_s)
     except PartitionErrors as exc:
-        if set(exc.errors.values()) <= _DOES_NOT_TELL:
+        if set(exc.errors.values()) <= _DOES_NOT_TELL and not exc.partial:
             return None  # not Apache Kafka's own brokers: only they know the debugging replica id
         raise

@@ -20,6 +20,7 @@ import structlog
 
 from gateway.errors import Conflict
 from gateway.kafka.acts import ActRefused
+from gateway.kafka.connection.errors import NetError, PartitionErrors
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.offset_map.rules.offset_map import Translation, TranslationRule
 from gateway.mirror.offset_map.rules.translation import Maps
@@ -67,6 +68,7 @@ class LogStartSync:
             target: the cluster with the copies.
 
         Raises:
+            PartitionErrors: a leader did not answer or refused; what others have to delete is deleted.
             NetError, ControlError: the cluster did not answer or refused; the rest is left undone.
         """
         copies = [copy for copy in copies if copy.mirror.readable]
@@ -78,7 +80,7 @@ class LogStartSync:
         }
         moved = {copy.tag: self._moved(copy, told[copy.tag]) for copy in copies}
         ends = {tag: {one.partition: one.target_end for one in status} for tag, status in statuses.items()}
-        await self._delete(between, [copy for copy in copies if moved[copy.tag]], target, moved, ends)
+        _raise_first(await self._delete(between, [copy for copy in copies if moved[copy.tag]], target, moved, ends))
 
     async def follow_paused(
         self, between: OffsetsBetween, copies: Sequence[Copy], origin: ClusterAccess, target: ClusterAccess
@@ -88,14 +90,21 @@ class LogStartSync:
         self._followed = {copy.tag: self._followed.get(copy.tag, {}) for copy in copies}
         if not copies:
             return
-        starts = await origin.log_starts({copy.origin_topic: len(copy.mirror.starts) for copy in copies})
-        moved = {copy.tag: self._moved(copy, dict(enumerate(starts[copy.origin_topic]))) for copy in copies}
-        copies = [copy for copy in copies if moved[copy.tag]]
-        ends = {}
-        for copy in copies:
-            ranges = await target.log_ranges(copy.copy_topic, len(copy.mirror.starts))
+        starts, troubles = await _log_starts(origin, {copy.origin_topic: len(copy.mirror.starts) for copy in copies})
+        told = [copy for copy in copies if copy.origin_topic in starts]
+        moved = {copy.tag: self._moved(copy, dict(enumerate(starts[copy.origin_topic]))) for copy in told}
+        ends: dict[str, dict[int, int]] = {}
+        for copy in told:
+            if not moved[copy.tag]:
+                continue
+            try:
+                ranges = await target.log_ranges(copy.copy_topic, len(copy.mirror.starts))
+            except PartitionErrors as exc:
+                troubles.append(exc)
+                continue
             ends[copy.tag] = {partition: end for partition, (_, end) in enumerate(ranges)}
-        await self._delete(between, copies, target, moved, ends)
+        troubles += await self._delete(between, [copy for copy in told if copy.tag in ends], target, moved, ends)
+        _raise_first(troubles)
 
     async def _delete(
         self,
@@ -104,11 +113,15 @@ class LogStartSync:
         target: ClusterAccess,
         moved: Mapping[str, Mapping[int, int]],
         ends: Mapping[str, Mapping[int, int]],
-    ) -> None:
-        """`moved`: per partition where the origin's log starts now; `ends`: where the copy's ends. All go one way."""
+    ) -> list[PartitionErrors]:
+        """`moved`: per partition where the origin's log starts now; `ends`: where the copy's ends. All go one way.
+
+        Returns what went wrong with some; the others do not wait for them.
+        """
         if not copies:
-            return
-        present = await target.log_starts({copy.copy_topic: len(copy.mirror.starts) for copy in copies})
+            return []
+        present, troubles = await _log_starts(target, {copy.copy_topic: len(copy.mirror.starts) for copy in copies})
+        copies = [copy for copy in copies if copy.copy_topic in present]
         places = [
             ((copy.mirror.mirror_topic, partition), start)
             for copy in copies
@@ -119,27 +132,67 @@ class LogStartSync:
             now = present[copy.copy_topic]
             wanted = _wanted(copy.mirror, maps, moved[copy.tag], ends[copy.tag])
             delete = {partition: offset for partition, offset in wanted.items() if now[partition] < offset}
-            if delete and not await self._deleted(copy, target, delete):
-                continue
-            self._followed[copy.tag].update({partition: moved[copy.tag][partition] for partition in wanted})
+            failed: set[int] = set()
+            try:
+                if delete and not await self._deleted(copy, target, delete):
+                    continue
+            except PartitionErrors as exc:
+                troubles.append(exc)
+                failed = {partition for _, partition in exc.errors}
+            followed = {partition: moved[copy.tag][partition] for partition in wanted.keys() - failed}
+            self._followed[copy.tag].update(followed)
+        return troubles
 
     async def _deleted(self, copy: Copy, target: ClusterAccess, before: Mapping[int, int]) -> bool:
         """False when the mirror was changed meanwhile: what was measured may be of another period then, in which the
         topics have changed places. It is looked at again in the next round."""
         names = {"link": copy.mirror.link, "topic": copy.copy_topic}
+        done: Mapping[int, int] = {}
         try:
             async with self._door.through(copy.mirror):
                 await target.delete_records(copy.copy_topic, before)
+            done = before
         except ActRefused as exc:
+            done = _done(before, exc)
             _log.info("records left for the next round", **names, reason=str(exc))
             return False
-        _log.info("records deleted as on the origin", **names, before=before)
+        except PartitionErrors as exc:
+            done = _done(before, exc)
+            raise
+        finally:
+            if done:
+                _log.info("records deleted as on the origin", **names, before=done)
         return True
 
     def _moved(self, copy: Copy, starts: Mapping[int, int]) -> dict[int, int]:
         """Per partition of which the origin's log start has grown: where it is now."""
         followed = self._followed[copy.tag]
         return {partition: start for partition, start in starts.items() if start > followed.get(partition, 0)}
+
+
+async def _log_starts(
+    access: ClusterAccess, topics: Mapping[str, int]
+) -> tuple[Mapping[str, Sequence[int]], list[PartitionErrors]]:
+    """Of the topics whose partitions all tell; and why others do not. Raises when none does."""
+    try:
+        return await access.log_starts(topics), []
+    except PartitionErrors as exc:
+        silent = {topic for topic, _ in exc.errors}
+        rest = {topic: count for topic, count in topics.items() if topic not in silent}
+        if not rest:
+            raise
+        return await access.log_starts(rest), [exc]
+
+
+def _done(before: Mapping[int, int], exc: NetError) -> Mapping[int, int]:
+    """What of an act was carried out that ended with an error."""
+    told = {partition for _, partition in exc.partial} if isinstance(exc, PartitionErrors) else set[int]()
+    return {partition: offset for partition, offset in before.items() if partition in told}
+
+
+def _raise_first(troubles: Sequence[PartitionErrors]) -> None:
+    if troubles:
+        raise troubles[0]
 
 
 def _wanted(mirror: MirrorRecord, maps: Maps, starts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:

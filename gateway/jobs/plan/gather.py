@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from gateway.jobs.plan.facts import BatchSample, GroupFacts, Inventory, PlanFacts, TargetFacts
 from gateway.jobs.plan.rights import NOT_TOLD
@@ -84,14 +84,14 @@ async def transactional_ids(cluster: Cluster) -> tuple[str, ...]:
         ClusterUnavailable: a broker does not answer.
     """
     request = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
-    try:
-        answers = await asyncio.gather(
-            *(cluster.request(request, node_id=node) for node in tuple(cluster.view.brokers))
-        )
-    except UnsupportedVersion:
-        return ()
+    asked = (cluster.request(request, node_id=node) for node in tuple(cluster.view.brokers))
+    answers: list[Any] = await asyncio.gather(*asked, return_exceptions=True)
     found: set[str] = set()
     for answer in answers:
+        if isinstance(answer, UnsupportedVersion):
+            continue
+        if isinstance(answer, BaseException):
+            raise answer
         if answer.error_code:
             raise BrokerError(answer.error_code, f"ListTransactions: {error_name(answer.error_code)}")
         found.update(state.transactional_id for state in answer.transaction_states)

@@ -433,3 +433,36 @@ async def test_who_may_remove_nobody_is_told_so(fake: FakeCluster, client: OpenC
     member = MemberView(member_id="m", client_id="c", host="h", instance_id="")
     with pytest.raises(BrokerError, match="ConsumerGroupHeartbeat g: GROUP_AUTHORIZATION_FAILED"):
         await remove_any_members(await client(fake.bootstrap), "g", with_members("consumer", member))
+
+
+async def test_who_is_not_removed_keeps_nobody_else_in(fake: FakeCluster, client: OpenCluster) -> None:
+    """When the error is raised nothing is under way: what was sent behind it was outside of the caller's lock."""
+
+    def heartbeat(request: Request) -> ConsumerGroupHeartbeatResponse:
+        refused = request.message.member_id == "refused"
+        return ConsumerGroupHeartbeatResponse(
+            throttle_time_ms=0,
+            error_code=int(ErrorCode.GROUP_AUTHORIZATION_FAILED if refused else ErrorCode.NONE),
+            error_message=None,
+            member_id=None,
+            member_epoch=-1,
+            heartbeat_interval_ms=0,
+            assignment=None,
+        )
+
+    moves = [int(ErrorCode.NOT_COORDINATOR)]
+
+    def moved_first(request: Request) -> ConsumerGroupHeartbeatResponse:
+        answer = heartbeat(request)
+        if request.message.member_id == "moved" and moves:
+            answer.error_code = moves.pop()
+        return answer
+
+    fake.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, moved_first)
+    members = tuple(
+        MemberView(member_id=each, client_id="c", host="h", instance_id="") for each in ("refused", "moved")
+    )
+    with pytest.raises(BrokerError, match="GROUP_AUTHORIZATION_FAILED"):
+        await remove_any_members(await client(fake.bootstrap), "g", with_members("consumer", *members))
+    asked = [one.message.member_id for one in fake.asked(ApiKey.CONSUMER_GROUP_HEARTBEAT)]
+    assert sorted(asked) == ["moved", "moved", "refused"]

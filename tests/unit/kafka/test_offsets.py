@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway.kafka.acts import ActRefused, RestRefused, permitted
 from gateway.kafka.cluster import ClusterUnavailable, PartitionErrors, UnsupportedVersion
 from gateway.kafka.offsets import EARLIEST, LATEST, by_topic, delete_records, latest_offsets, list_offsets
 from protocol.apis import ApiKey
@@ -249,41 +250,128 @@ async def test_without_any_answer_it_is_the_cluster_alone(leaders: Leaders, clie
     assert not isinstance(caught.value, PartitionErrors)
 
 
-async def test_a_broker_without_the_api(leaders: Leaders, client: OpenCluster) -> None:
-    leaders.fake.brokers[2].versions[ApiKey.LIST_OFFSETS] = (0, 0)
+async def test_brokers_without_the_api(leaders: Leaders, client: OpenCluster) -> None:
+    for broker in leaders.fake.brokers.values():
+        broker.versions[ApiKey.LIST_OFFSETS] = (0, 0)
     cluster = await client(leaders.fake.bootstrap)
 
     with pytest.raises(UnsupportedVersion, match="ListOffsets"):
         await list_offsets(cluster, WANTED)
 
 
-async def test_delete_records(leaders: Leaders, client: OpenCluster) -> None:
+async def test_one_broker_without_the_api_takes_nothing_from_what_the_others_answer(
+    leaders: Leaders, client: OpenCluster
+) -> None:
+    """Nor from what they are still to be asked: theirs is an error that passes."""
+    leaders.fake.brokers[2].versions[ApiKey.LIST_OFFSETS] = (0, 0)
+    leaders.errors["b", 0] = [int(ErrorCode.OFFSET_NOT_AVAILABLE)]
     cluster = await client(leaders.fake.bootstrap)
-    topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 
-    def delete(request: Request) -> Any:
-        topics = [
-            topic(
-                name=asked.name,
-                partitions=[
+    with pytest.raises(PartitionErrors, match="a-1: error 35") as caught:
+        await list_offsets(cluster, WANTED)
+    assert caught.value.errors == {("a", 1): int(ErrorCode.UNSUPPORTED_VERSION)}
+    assert caught.value.partial == {("a", 0): (100, -1, 7), ("b", 0): (300, 1234, 7)}
+    assert isinstance(caught.value.__cause__, UnsupportedVersion)
+
+
+async def test_a_partition_that_an_answer_leaves_out_has_an_error(leaders: Leaders, client: OpenCluster) -> None:
+    leaders.fake.brokers[1].handlers[ApiKey.LIST_OFFSETS] = lambda _: ListOffsetsResponse(throttle_time_ms=0, topics=[])
+    cluster = await client(leaders.fake.bootstrap)
+
+    with pytest.raises(PartitionErrors) as caught:
+        await list_offsets(cluster, WANTED, timeout_s=0.3)
+    assert caught.value.errors == {("a", 0): int(ErrorCode.UNKNOWN_SERVER_ERROR)}
+
+
+class Deletes:
+    """Answers DeleteRecords at every broker, and writes down what was deleted, in order.
+
+    `script`: by partition what comes before the answer, each once: an error code, or what the fake broker does instead.
+    """
+
+    def __init__(self, fake: FakeCluster) -> None:
+        self.done: list[tuple[str, int, int]] = []
+        self.script: dict[tuple[str, int], list[Any]] = {}
+        fake.on(ApiKey.DELETE_RECORDS, self._answer)
+
+    def _answer(self, request: Request) -> Any:
+        topic = DeleteRecordsResponse.DeleteRecordsTopicResult
+        topics = []
+        for asked in request.message.topics:
+            parts = []
+            for part in asked.partitions:
+                scripted = self.script.get((asked.name, part.partition_index))
+                code = scripted.pop(0) if scripted else 0
+                if not isinstance(code, int):
+                    return code
+                code = int(ErrorCode.OFFSET_OUT_OF_RANGE) if part.offset > 50 else code
+                if not code:
+                    self.done.append((asked.name, part.partition_index, part.offset))
+                parts.append(
                     topic.DeleteRecordsPartitionResult(
-                        partition_index=part.partition_index,
-                        low_watermark=part.offset,
-                        error_code=int(ErrorCode.OFFSET_OUT_OF_RANGE) if part.offset > 50 else 0,
+                        partition_index=part.partition_index, low_watermark=part.offset, error_code=code
                     )
-                    for part in asked.partitions
-                ],
-            )
-            for asked in request.message.topics
-        ]
+                )
+            topics.append(topic(name=asked.name, partitions=parts))
         return DeleteRecordsResponse(throttle_time_ms=0, topics=topics)
 
-    leaders.fake.on(ApiKey.DELETE_RECORDS, delete)
+
+BEFORE = {("a", 0): 5, ("a", 1): 7, ("b", 0): 50}
+
+
+async def test_delete_records(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    Deletes(leaders.fake)
 
     assert await delete_records(cluster, {("a", 0): 5, ("b", 0): 50}) == {("a", 0): 5, ("b", 0): 50}
     with pytest.raises(PartitionErrors) as caught:
         await delete_records(cluster, {("a", 0): 51, ("a", 1): 7})
     assert (caught.value.errors, caught.value.partial) == ({("a", 0): 1}, {("a", 1): 7})
+
+
+@pytest.mark.parametrize("first", [HANG_UP, int(ErrorCode.NOT_LEADER_OR_FOLLOWER)])
+async def test_what_is_deleted_is_not_deleted_again(leaders: Leaders, client: OpenCluster, first: object) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    deletes = Deletes(leaders.fake)
+    deletes.script["a", 1] = [first]
+
+    assert await delete_records(cluster, BEFORE) == BEFORE
+    assert sorted(deletes.done) == [("a", 0, 5), ("a", 1, 7), ("b", 0, 50)]
+    assert deletes.done[-1] == ("a", 1, 7)
+
+
+async def test_an_act_that_may_not_go_on_tells_what_of_it_is_done(leaders: Leaders, client: OpenCluster) -> None:
+    """The door is shut between the first try and the next: what the others had deleted was taken as not done."""
+    cluster = await client(leaders.fake.bootstrap)
+    deletes = Deletes(leaders.fake)
+    deletes.script["a", 1] = [HANG_UP]
+    deletes.script["b", 0] = [int(ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+
+    def permit() -> None:
+        if deletes.done:
+            raise ActRefused("the mirror was promoted meanwhile")
+
+    with permitted(permit), pytest.raises(ActRefused) as caught:
+        await delete_records(cluster, BEFORE)
+    assert isinstance(caught.value, RestRefused)
+    assert caught.value.partial == {("a", 0): 5}
+    assert caught.value.errors == {("a", 1): int(ErrorCode.NETWORK_EXCEPTION), ("b", 0): 55}
+    assert deletes.done == [("a", 0, 5)]
+
+
+async def test_an_act_of_which_nothing_was_sent_is_refused_as_a_whole(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    deletes, asked = Deletes(leaders.fake), list[int]()
+
+    def permit() -> None:
+        asked.append(1)
+        if len(asked) > 1:
+            raise ActRefused("the mirror was promoted meanwhile")
+
+    with permitted(permit), pytest.raises(ActRefused, match="DeleteRecords was not sent") as caught:
+        await delete_records(cluster, BEFORE)
+    assert not isinstance(caught.value, RestRefused)
+    assert not deletes.done
 
 
 def test_by_topic_groups_and_orders() -> None:

@@ -121,6 +121,23 @@ async def test_a_cluster_that_does_not_tell(client: OpenCluster) -> None:
         assert await unended_transactions(await client(old.bootstrap), ["orders"], 5.0) is None
 
 
+async def test_one_broker_that_cannot_tell_takes_nothing_from_what_the_others_tell(client: OpenCluster) -> None:
+    """While a cluster is upgraded: a promote took none for open, whatever the newer brokers said."""
+    async with FakeCluster(2) as fake:
+        fake.brokers[1].versions.pop(int(ApiKey.LIST_TRANSACTIONS), None)
+        coordinates(fake.brokers[2], {"payments": ("orders",)})
+        assert await unended_transactions(await client(fake.bootstrap), ["orders"], 5.0) == {"orders": ("payments",)}
+
+
+async def test_one_that_refuses_for_good_does_not_hide_one_that_is_loading(client: OpenCluster) -> None:
+    """Whichever answered first was what counted."""
+    async with FakeCluster(2) as fake:
+        coordinates(fake.brokers[1], {}, error=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+        coordinates(fake.brokers[2], {}, error=int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        with pytest.raises(BrokerError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+            await unended_transactions(await client(fake.bootstrap), ["orders"], 5.0)
+
+
 _Topic = DescribeProducersResponse.TopicResponse
 _Partition = _Topic.PartitionResponse
 

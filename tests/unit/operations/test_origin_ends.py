@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -31,13 +32,16 @@ class Log(NamedTuple):
 
 
 class Leaders:
-    """Two brokers; `logs`: topic -> partition -> ends. `tells`: whether the leaders' log ends may be asked for."""
+    """Two brokers; `logs`: topic -> partition -> ends. `tells`: whether the leaders' log ends may be asked for; `mute`:
+    the broker of which they may not."""
 
     def __init__(self, fake: FakeCluster) -> None:
         self.fake, self.tells, self.refusal = fake, True, int(ErrorCode.INVALID_REQUEST)
+        self.mute: int | None = None
         self.logs = {"a": [Log(5, 5, 5), Log(7, 7, 7)], "b": [Log(9, 9, 9)]}
         fake.leaders = {"a": [1, 2], "b": [1]}
-        fake.on(ApiKey.LIST_OFFSETS, self._answer)
+        for node, broker in fake.brokers.items():
+            broker.handlers[ApiKey.LIST_OFFSETS] = partial(self._answer, node)
         fake.on(
             ApiKey.LIST_TRANSACTIONS,
             lambda _: ListTransactionsResponse(
@@ -56,10 +60,10 @@ class Leaders:
             for part in topic.partitions
         )
 
-    def _answer(self, request: Request) -> Any:
+    def _answer(self, node: int, request: Request) -> Any:
         what, told = _what(request.message), ListOffsetsResponse.ListOffsetsTopicResponse
         part_of = told.ListOffsetsPartitionResponse
-        code = self.refusal if what == "end" and not self.tells else 0
+        code = self.refusal if what == "end" and (not self.tells or node == self.mute) else 0
         topics = [
             told(
                 name=topic.name,
@@ -137,6 +141,13 @@ async def test_a_cluster_that_does_not_tell_log_ends_tells_its_high_watermarks(s
 async def test_an_error_is_no_cluster_that_does_not_tell(scene: Scene, code: ErrorCode) -> None:
     """A promote would need no proof any more that nothing lies above the high watermarks."""
     scene.leaders.tells, scene.leaders.refusal = False, int(code)
+    with pytest.raises(Conflict):
+        await scene.read(Asked.STABLE)
+
+
+async def test_one_leader_that_does_not_tell_is_no_cluster_that_does_not_tell(scene: Scene) -> None:
+    """What the others told of theirs was dropped, and a promote went on without any log end."""
+    scene.leaders.mute = 2
     with pytest.raises(Conflict):
         await scene.read(Asked.STABLE)
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
+import structlog
 
 from gateway.control_parts import config_sync
 from gateway.errors import Conflict
+from gateway.kafka.acts import RestRefused
+from gateway.kafka.connection.errors import LeadersUnreachable, PartitionErrors
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.mirror.offset_map.rules.translation import TranslationMaps
 from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState
 from gateway.topics.config_sync import ConfigSync
+from protocol.errors import ErrorCode
 from tests.support.control.control_plane import Plane
 from tests.support.control.mirror_records import changed
 
@@ -28,12 +34,14 @@ def clock() -> list[float]:
     return [100.0]
 
 
-async def mirrored(plane: Plane, ends: int, *, readable: bool = True, **changes: object) -> MirrorRecord:
+async def mirrored(
+    plane: Plane, ends: int, *, topic: str = "orders", readable: bool = True, **changes: object
+) -> MirrorRecord:
     if "l" not in plane.store.links:
         await plane.with_link()
-    mirror = changed(await plane.with_mirror(), readable=readable, **changes)
+    mirror = changed(await plane.with_mirror(topic), readable=readable, **changes)
     await plane.store.put(mirror)
-    plane.engine.numbers["l", "orders"] = [
+    plane.engine.numbers["l", topic] = [
         PartitionStatus(
             partition=p,
             phase="copying",
@@ -46,7 +54,7 @@ async def mirrored(plane: Plane, ends: int, *, readable: bool = True, **changes:
         )
         for p in range(3)
     ]
-    plane.target.existing["orders"].ranges = [(0, ends)] * 3
+    plane.target.existing[topic].ranges = [(0, ends)] * 3
     return mirror
 
 
@@ -85,6 +93,82 @@ async def test_a_delete_that_did_not_go_through_is_made_up_for(plane, sync):
         await starts(plane, sync, 10, 0, 0)
     del plane.target.refuse["delete_records"]
     assert await starts(plane, sync, 10, 0, 0) == [10, 0, 0]
+
+
+def silent_leader(plane: Plane, kind: type[PartitionErrors], topic: str, partition: int) -> None:
+    """From now on one partition of the copies' cluster takes no DeleteRecords; the others' leaders answer."""
+    target: Any = plane.target
+    shipped = target.delete_records
+
+    async def delete_records(name: str, before: Mapping[int, int]) -> None:
+        if name != topic or partition not in before:
+            await shipped(name, before)
+            return
+        rest = {index: offset for index, offset in before.items() if index != partition}
+        await shipped(name, rest)
+        errors = {(name, partition): int(ErrorCode.NETWORK_EXCEPTION)}
+        raise kind("DeleteRecords", errors, {(name, index): offset for index, offset in rest.items()})
+
+    target.delete_records = delete_records
+
+
+async def two_copies(plane: Plane, sync: ConfigSync) -> None:
+    """The origin of both has begun to delete; one round."""
+    for topic in ("audit", "orders"):
+        await mirrored(plane, 50, topic=topic)
+        numbers = plane.engine.numbers["l", topic]
+        plane.engine.numbers["l", topic] = [replace(one, source_start=10) for one in numbers]
+    await sync.sync_link(plane.store.links["l"])
+
+
+def log_starts(plane: Plane, topic: str) -> list[int]:
+    return [start for start, _ in plane.target.existing[topic].ranges]
+
+
+async def test_a_partition_without_an_answer_keeps_nothing_else_from_being_deleted(plane, sync):
+    """What other leaders had deleted was taken as not done, and the topics behind it waited."""
+    silent_leader(plane, LeadersUnreachable, "audit", 1)
+    with pytest.raises(PartitionErrors):
+        await two_copies(plane, sync)
+    assert log_starts(plane, "audit") == [10, 0, 10]
+    assert log_starts(plane, "orders") == [10, 10, 10]
+    del plane.target.delete_records
+    asked: list[Mapping[int, int]] = []
+    shipped = plane.target.delete_records
+
+    async def delete_records(name: str, before: Mapping[int, int]) -> None:
+        asked.append(before)
+        await shipped(name, before)
+
+    plane.target.delete_records = delete_records
+    await sync.sync_link(plane.store.links["l"])
+    assert asked == [{1: 10}], "and no more than that"
+
+
+async def test_a_partition_that_does_not_tell_its_log_start_keeps_no_other_topic_waiting(plane, sync):
+    shipped = plane.target.log_starts
+
+    async def told(partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
+        if "audit" in partitions:
+            raise PartitionErrors("ListOffsets", {("audit", 0): int(ErrorCode.LEADER_NOT_AVAILABLE)}, {})
+        found: Mapping[str, Sequence[int]] = await shipped(partitions)
+        return found
+
+    plane.target.log_starts = told
+    with pytest.raises(PartitionErrors):
+        await two_copies(plane, sync)
+    assert log_starts(plane, "audit") == [0, 0, 0]
+    assert log_starts(plane, "orders") == [10, 10, 10]
+
+
+async def test_what_was_deleted_before_the_door_was_shut_is_told(plane, sync):
+    silent_leader(plane, RestRefused, "audit", 1)
+    with structlog.testing.capture_logs() as logs:
+        await two_copies(plane, sync)
+    told = {one["event"]: one for one in logs if one.get("topic") == "audit"}
+    assert told["records deleted as on the origin"]["before"] == {0: 10, 2: 10}
+    assert "records left for the next round" in told
+    assert log_starts(plane, "orders") == [10, 10, 10]
 
 
 async def test_another_period_of_the_mirror_is_followed_anew(plane, sync):

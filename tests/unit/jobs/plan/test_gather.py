@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gateway.jobs.plan import gather
-from gateway.jobs.plan.gather import InventoryGatherer, offsets_of
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.jobs.plan.gather import InventoryGatherer, offsets_of, transactional_ids
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, UnsupportedVersion
 from gateway.kafka.groups import DEAD, GroupListing, GroupView
 from protocol.errors import ErrorCode
 
@@ -53,6 +54,29 @@ async def test_a_cluster_that_does_not_answer_is_not_asked_for_every_group(monke
     this = of_groups(monkeypatch, {f"g{number}": SILENT for number in range(100)})
     with pytest.raises(ClusterUnavailable):
         await this._groups()
+
+
+class Coordinators:
+    """Brokers, by number what each answers to ListTransactions."""
+
+    def __init__(self, *told: tuple[str, ...] | Exception) -> None:
+        self._told = told
+        self.view = SimpleNamespace(brokers=range(len(told)))
+
+    async def request(self, _: object, node_id: int) -> Any:
+        told = self._told[node_id]
+        if isinstance(told, Exception):
+            raise told
+        return SimpleNamespace(error_code=0, transaction_states=[SimpleNamespace(transactional_id=one) for one in told])
+
+
+async def test_transactional_ids_of_the_brokers_that_tell() -> None:
+    """One that is too old hid those of all others."""
+    old: Any = Coordinators(UnsupportedVersion("before 3.0"), ("b", "a"), ("c",))
+    assert await transactional_ids(old) == ("a", "b", "c")
+    silent: Any = Coordinators(UnsupportedVersion("before 3.0"), SILENT)
+    with pytest.raises(ClusterUnavailable):
+        await transactional_ids(silent)
 
 
 def test_offsets_of_each_topic() -> None:
