@@ -134,7 +134,8 @@ class World:
         self.gateways = [self._gateway(number) for number in range(plan.gateways)]
         self.operator = Operator(self._asked, loop.time, lambda text: self.story.tell("operator", text))
         self.events = Events(self)
-        self.operator.before_promote = self.events.writers_beside_gone
+        self.operator.before_promote = self.events.before_promote
+        self.operator.on_promote = self._promote_sent
         self._beside: list[asyncio.Task[None]] = []
         self._undoing: dict[asyncio.Task[None], None] = {}
         self._act: Act | None = None
@@ -194,6 +195,9 @@ class World:
         made = _cluster(self.loop, name, version)
         made.on_trace = lambda text: self.story.tell(name, text)
         return made
+
+    def _promote_sent(self) -> None:
+        self.judge.call_offs.requests += 1
 
     def logged(self, entry: logs.Entry) -> None:
         """A line of a gateway's log."""

@@ -19,6 +19,7 @@ from protocol.messages import OffsetFetchRequest
 from tests.simulation.clients import GroupMember, Producer
 from tests.simulation.clients.client import addresses
 from tests.simulation.clients.sender import Sender
+from tests.simulation.faults.call_off_events import CallOffEvents
 from tests.simulation.faults.carried_events import CarriedEvents
 from tests.simulation.faults.cluster_events import ClusterEvents
 from tests.simulation.faults.faults import started
@@ -65,6 +66,7 @@ class Events:
         self.replaced: dict[str, UUID] = {}
         self._later: list[asyncio.Task[None]] = []
         self._beside: list[Producer] = []  # write to the source, and do not use the gateways
+        self._call_offs = CallOffEvents(stage)
         self._do: Mapping[EventKind, Callable[[Event], str]] = {
             **NetworkEvents(stage).table,
             **LateEnds(stage).table,
@@ -74,6 +76,7 @@ class Events:
             **CarriedEvents(stage).table,
             **ManyProducers(stage).table,
             **OwnerEvents(stage).table,
+            **self._call_offs.table,
             EventKind.GROUP_ASKS: self._group_asks,
             EventKind.PRODUCER_EARLY: self._producer_early,
             EventKind.FAILOVER_ASKED: self._failover_asked,
@@ -106,6 +109,11 @@ class Events:
     def strike(self, event: Event) -> str:
         """Do it now. Returns what happens, '' when there is nobody to whom it could."""
         return self._do[event.kind](event)
+
+    async def before_promote(self) -> None:
+        """What is seen to before somebody asks for a promote."""
+        await self._call_offs.over()
+        await self.writers_beside_gone()
 
     async def writers_beside_gone(self) -> None:
         """Nobody writes to the source beside the gateways any more: who promotes sees to that.

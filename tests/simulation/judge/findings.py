@@ -25,8 +25,8 @@ CLASSES: Final = (
     "broken",
 )
 """`configs_wrong`, `log_starts_wrong`, `stamps_wrong`, `rights_wrong`, `schemas_wrong`: a topic has its records, and
-not what it is to have beside them; `claims_wrong`: what `describe` says is not so (`judge/configs.py` and those beside
-it).
+not what it is to have beside them; `claims_wrong`: what `describe` says is not so, or what somebody
+was told who called a promote off (`judge/configs.py` and those beside it).
 `diverged`: the logs of both clusters do not hold the same records; `broken`: the state topic breaks an invariant."""
 
 OF_CHECKER: Final[Mapping[str, str]] = {

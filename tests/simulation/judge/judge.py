@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
 from tests.simulation.fleet.looks import Look
+from tests.simulation.judge.called_off import CallOffClaims
 from tests.simulation.judge.excused import Excused
 from tests.simulation.judge.findings import Findings
 from tests.simulation.judge.groups import (
@@ -105,6 +106,7 @@ class Judge:
     ) -> None:
         self.findings = Findings()
         self.state = StateView(target, self.findings, links=frozenset(links))
+        self.call_offs = CallOffClaims(self.findings)
         self._told, self._looked = told, looked
         self._last_looks: dict[str, float] = {}  # by the process of a group's move
         self.cutovers = self.moves = 0
@@ -190,6 +192,7 @@ class Judge:
 
     def _look_at_mirror(self, entry: Entry, said: MirrorRecord, cut_over: dict[str, MirrorRecord]) -> None:
         topic, now = said.mirror_topic, self._clock()
+        self.call_offs.seen(entry.before if isinstance(entry.before, MirrorRecord) else None, said, now)
         if was_failed_over(entry):
             self._failed_over.add(topic)
             self._excuse(said)
@@ -308,6 +311,7 @@ class Judge:
     def state_lost(self, end: int) -> None:
         """The state topic ends there again: what comes behind it is new."""
         self.state.position = min(self.state.position, end)
+        self.call_offs.state_lost()
         self._looks = [(min(until, end), ops, at) for until, ops, at in self._looks]
 
     def deleted(self, key: str, values: Iterable[bytes | None]) -> None:

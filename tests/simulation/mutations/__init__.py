@@ -14,6 +14,7 @@ def mutations() -> Mapping[str, Mutation]:
     """All of them by name, in the order in which they are run."""
     from tests.simulation.mutations import (  # they import the product
         as_one_faults,
+        call_off_faults,
         carry_faults,
         cluster_faults,
         cpu_faults,
@@ -41,6 +42,7 @@ def mutations() -> Mapping[str, Mutation]:
         right_faults.MUTATIONS,
         transaction_faults.MUTATIONS,
         as_one_faults.MUTATIONS,
+        call_off_faults.MUTATIONS,
         carry_faults.MUTATIONS,
         cut_off_faults.MUTATIONS,
         rest_faults.MUTATIONS,

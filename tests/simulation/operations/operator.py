@@ -53,7 +53,10 @@ class Operator:
     """Runs on a node of its own. `gateways`: those there are now, in the order in which they are asked.
 
     `link`, `prefix`: the link that it looks after, and how its mirror topics' names begin. `before_promote`: what is
-    seen to before each time that a promote is asked for.
+    seen to before each time that a promote is asked for. `on_promote`: called whenever a gateway is asked for one.
+
+    Attributes:
+        open_promotes: requests for promotes that have no answer, and perhaps never will.
     """
 
     def __init__(
@@ -70,6 +73,8 @@ class Operator:
         self._tell = tell
         self._said: tuple[int, Any] = (0, "")
         self.before_promote: Callable[[], Awaitable[None]] = _nothing
+        self.on_promote: Callable[[], None] = lambda: None
+        self.open_promotes = 0
 
     def of_link(self, link: str, prefix: str = "") -> Operator:
         """Somebody who asks the same gateways for another link."""
@@ -315,13 +320,18 @@ class Operator:
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """The first answer of any gateway that serves; (0, why) when none does. Looks go to the leader first."""
         why: Any = "no gateway runs"
+        promotes = path.endswith("/mirrors:promote")
         for gateway in reversed(self._gateways()) if method == "GET" else self._gateways():
+            if promotes:
+                self.open_promotes += 1
+                self.on_promote()
             try:
                 code, answer = await gateway.api.request(method, path, body, _ANSWER_S)
             except NotServing as exc:
                 why = str(exc)
                 continue
             if code < 500:
+                self.open_promotes -= promotes
                 return code, answer
             why = answer
         return 0, why

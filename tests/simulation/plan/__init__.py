@@ -2,6 +2,7 @@
 
 from tests.simulation.plan.as_one import AS_ONE_FROM, AS_ONE_STEPS
 from tests.simulation.plan.by_seed import GIVEN_UP, RANDOM_FROM, plan, systematic, systematic_runs
+from tests.simulation.plan.called_off import CALLED_OFF_AT
 from tests.simulation.plan.kinds import EventKind, FaultKind, Operation
 from tests.simulation.plan.pairs import BUILT_FIRST, JOINED, MORE_PAIRS, MORE_STEPS, PAIRS, STEPS
 from tests.simulation.plan.run_plan import Act, Event, Fault, RunPlan, joined_topics
@@ -29,6 +30,7 @@ __all__ = [
     "AS_ONE_STEPS",
     "AUTO",
     "BUILT_FIRST",
+    "CALLED_OFF_AT",
     "CHAINED",
     "CROSSED",
     "EAST",

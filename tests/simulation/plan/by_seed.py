@@ -18,7 +18,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tests.simulation.plan.as_one import AS_ONE_FROM, as_one
+from tests.simulation.plan.as_one import AS_ONE_FROM, AS_ONE_STEPS, as_one
+from tests.simulation.plan.called_off import with_call_offs
 from tests.simulation.plan.carried import with_more_carried
 from tests.simulation.plan.further import further
 from tests.simulation.plan.kinds import EventKind, FaultKind, Operation
@@ -35,6 +36,8 @@ from tests.simulation.plan.wider import FURTHER_FROM
 RANDOM_FROM: Final = 100_000
 _RATE: Final = 10.0
 _LEADERS_LOST: Final = 6
+_AS_ONE_PAIRS: Final = max(map(len, AS_ONE_STEPS.values())) * len(FaultKind)
+"""So many seeds from AS_ONE_FROM on go through every pair."""
 _EVENTS: Final[Mapping[EventKind, tuple[Operation, tuple[str, ...], float]]] = {
     EventKind.GROUP_ASKS: (Operation.CREATE, ("",), 1.0),
     EventKind.ANSWERS_LOST: (Operation.PROMOTE, ("mark_pending", "pause_writes"), 4.0),
@@ -101,10 +104,12 @@ def plan(seed: int) -> RunPlan:
 
 def _planned(seed: int) -> RunPlan:
     if AS_ONE_FROM <= seed < RANDOM_FROM:
-        return as_one(seed)
+        run = as_one(seed)
+        return with_call_offs(run) if seed >= AS_ONE_FROM + _AS_ONE_PAIRS else run
     if FURTHER_FROM <= seed < RANDOM_FROM:
         further_on = further(_random(seed), random.Random(f"further/{seed}"))
-        return with_owner(with_many_producers(on_unsteady_clusters(with_more_carried(on_thin_ground(further_on)))))
+        run = with_owner(with_many_producers(on_unsteady_clusters(with_more_carried(on_thin_ground(further_on)))))
+        return with_call_offs(run)
     return _random(seed) if seed >= systematic_runs() else systematic(seed)
 
 

@@ -118,6 +118,8 @@ class EventKind(StrEnum):
     """The source's leader dies with the last records; somebody writes as many others in their place."""
     PROMOTE_ASKED = "promote-asked"
     """Somebody asks the leader itself for a promote, while others wait for the answer of a follower."""
+    CALLED_OFF = "called-off"
+    """Somebody calls the promote of one of the operation's topics off, if it has not cut over."""
     REVERSE_ASKED = "reverse-asked"
     """Somebody asks for a reverse of the operation's first topic, which may be refused."""
     PARTITIONS_ADDED = "partitions-added"

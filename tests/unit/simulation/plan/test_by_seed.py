@@ -230,6 +230,7 @@ def test_every_event_of_the_random_runs_is_drawn():
         EventKind.STATE_LOST,
         EventKind.MANY_PRODUCERS,
         *UNSTEADY,
+        EventKind.CALLED_OFF,
         EventKind.SCHEMAS_CHANGED,
         EventKind.SCHEMAS_REFUSED,
         EventKind.SCHEMA_FIRST,
