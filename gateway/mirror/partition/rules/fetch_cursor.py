@@ -6,7 +6,7 @@ that the producer table is warm after a restart: batches below the position only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -194,7 +194,7 @@ class FetchCursor:
             for header, data in iter_batches(records):
                 self._read_batch(header, data)
         except TooMuch:
-            raise Beside(partial(self._open_batches, records, self.position)) from None
+            raise Beside(partial(self._open_batches, records, self.position, self._ids())) from None
         except OldFormat as found:
             raise NotAsItIs(
                 MirrorError.UNSUPPORTED_MESSAGE_FORMAT, f"source offset {self.fetch_offset}: {found}"
@@ -217,7 +217,7 @@ class FetchCursor:
         except CorruptRecords as exc:
             raise CorruptBatch(str(exc)) from None
         except TooMuch:
-            raise Beside(partial(self._open_items, records, self.position, aborted)) from None
+            raise Beside(partial(self._open_items, records, self.position, aborted, self._ids())) from None
         finally:  # what came before a corrupt batch is queued
             self._note_batches(records)
             if self.position > before:
@@ -226,10 +226,19 @@ class FetchCursor:
     def _items(self, records: memoryview, aborted: Sequence[tuple[int, int]]) -> Iterator[Item]:
         if self.opened is not None and self.opened.items is not None:
             return self.opened.again()
-        return self._converted(records, self.position, aborted, on_the_loop(self.allowance))
+        return self._converted(records, self.position, aborted, self._ids(), on_the_loop(self.allowance))
+
+    def _ids(self) -> Mapping[int, int]:
+        """The id map as of now; not to be asked by a thread."""
+        return {} if self.rewriter is None else self.rewriter.ids()
 
     def _converted(
-        self, records: memoryview, position: int, aborted: Sequence[tuple[int, int]], terms: OpeningTerms
+        self,
+        records: memoryview,
+        position: int,
+        aborted: Sequence[tuple[int, int]],
+        ids: Mapping[int, int],
+        terms: OpeningTerms,
     ) -> Iterator[Item]:
         """What is to be appended from `position` on."""
         rewriter = self.rewriter
@@ -238,23 +247,28 @@ class FetchCursor:
                 if isinstance(item, Skip) or rewriter is None:
                     yield item, 0
                 else:
-                    yield rewriter.of_piece(item, position, terms)
+                    yield rewriter.of_piece(item, ids, position, terms)
                 position = item.next_source
         except TooLarge as exc:
             raise terms.refusal(exc) from None
 
     def _open_items(
-        self, records: memoryview, position: int, aborted: Sequence[tuple[int, int]], terms: OpeningTerms
+        self,
+        records: memoryview,
+        position: int,
+        aborted: Sequence[tuple[int, int]],
+        ids: Mapping[int, int],
+        terms: OpeningTerms,
     ) -> Opened:
         """In a thread: it changes nothing here."""
         items: list[Item] = []
         try:
-            items.extend(self._converted(records, position, aborted, terms))
+            items.extend(self._converted(records, position, aborted, ids, terms))
         except (MalformedFrame, CannotMirror, SchemaIdsMissing) as exc:
             return Opened(items=items, error=exc)
         return Opened(items=items)
 
-    def _open_batches(self, records: memoryview, position: int, terms: OpeningTerms) -> Opened:
+    def _open_batches(self, records: memoryview, position: int, ids: Mapping[int, int], terms: OpeningTerms) -> Opened:
         """In a thread, likewise."""
         found: dict[int, ReencodedIds | Exception] = {}
         rewriter = self.rewriter
@@ -266,7 +280,7 @@ class FetchCursor:
                 if base < position:
                     continue
                 try:
-                    found[base] = made = rewriter.translated(data, base, terms)
+                    found[base] = made = rewriter.translated(data, ids, base, terms)
                 except (MalformedFrame, CannotMirror) as exc:
                     found[base] = exc
                     break
@@ -279,7 +293,7 @@ class FetchCursor:
     def _rewritten(self, rewriter: IdRewriter, data: memoryview, base: int) -> memoryview:
         made = None if self.opened is None else self.opened.batches.get(base)
         if made is None:
-            made = rewriter.translated(data, base, on_the_loop(self.allowance))
+            made = rewriter.translated(data, rewriter.ids(), base, on_the_loop(self.allowance))
         if isinstance(made, Exception):
             raise made
         return rewriter.taken(made, base)

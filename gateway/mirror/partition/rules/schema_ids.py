@@ -63,15 +63,16 @@ class IdRewriter:
         places: where ids are, of `ID_PLACES`.
 
     Attributes:
+        ids: see above. Asked on the event loop alone, where the records change that the map is made of.
         patience_s: how long an id may be missing before that is final.
         waiting: None while nothing is missing.
         written: ids that were written anew since the mirror began here.
     """
 
-    __slots__ = ("_ids", "_places", "patience_s", "waiting", "written")
+    __slots__ = ("_places", "ids", "patience_s", "waiting", "written")
 
     def __init__(self, ids: Callable[[], Mapping[int, int]], places: tuple[str, ...], patience_s: float) -> None:
-        self._ids = ids
+        self.ids = ids
         self._places = SchemaIdPlaces.named(places)
         self.patience_s = patience_s
         self.waiting: SchemaIdWait | None = None
@@ -82,10 +83,11 @@ class IdRewriter:
         """Ids that are waited for, the lowest ones."""
         return () if self.waiting is None else tuple(sorted(self.waiting.ids)[:MOST_TOLD])
 
-    def translated(self, batch: memoryview, at: int, terms: OpeningTerms) -> ReencodedIds:
-        """A batch of the source, with the target's ids as of now. Changes nothing here, so threads may ask.
+    def translated(self, batch: memoryview, ids: Mapping[int, int], at: int, terms: OpeningTerms) -> ReencodedIds:
+        """A batch of the source, with the target's ids. Asks for nothing and changes nothing here, so threads may call.
 
         Args:
+            ids: source id -> target id.
             at: its first source offset, for messages.
 
         Raises:
@@ -94,13 +96,13 @@ class IdRewriter:
             MalformedFrame: it cannot be read.
         """
         try:
-            return translated(batch, self._ids(), self._places, terms.inflated, terms.spend)
+            return translated(batch, ids, self._places, terms.inflated, terms.spend)
         except TooLarge as exc:
             raise terms.refusal(TooLarge(f"the batch at source offset {at}: {exc}")) from None
 
-    def of_piece(self, piece: Piece, at: int, terms: OpeningTerms) -> Item:
+    def of_piece(self, piece: Piece, ids: Mapping[int, int], at: int, terms: OpeningTerms) -> Item:
         """What is appended under other offsets, likewise. Raises MissingIds, besides."""
-        made = self.translated(memoryview(piece.data), at, terms)
+        made = self.translated(memoryview(piece.data), ids, at, terms)
         if made.unknown:
             raise SchemaIdsMissing(made.unknown, at)
         return replace(piece, data=memoryview(made.batch)), made.count
@@ -125,7 +127,7 @@ class IdRewriter:
         waiting = self.waiting
         if waiting is None:
             return False
-        ids = self._ids()
+        ids = self.ids()
         if all(found in ids for found in waiting.ids):
             self.waiting = None
             return True

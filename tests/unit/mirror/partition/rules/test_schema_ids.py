@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from struct import pack
 
 import pytest
 
 from gateway.mirror.partition.rules.commands import Fail
+from gateway.mirror.partition.rules.fetch_cursor import FetchCursor
 from gateway.mirror.partition.rules.log_tail import CannotMirror
-from gateway.mirror.partition.rules.opened import beside
+from gateway.mirror.partition.rules.opened import Allowance, Beside, beside
 from gateway.mirror.partition.rules.partition import PartitionMirror
+from gateway.mirror.partition.rules.producer_table import ProducerTable
 from gateway.mirror.partition.rules.schema_ids import IdRewriter, SchemaIdsMissing
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.state.records import MirrorError, PartitionStart
@@ -148,5 +151,31 @@ def test_places_that_are_not_named_are_copied_as_bytes() -> None:
 def test_without_ids_the_bytes_are_the_same_object() -> None:
     rewriter = IdRewriter(dict, ID_PLACES, PATIENCE_S)
     plain = memoryview(v2_batch([Given(0, 1, b"k", b"value")]))
-    made = rewriter.translated(plain, 0, beside(unlimited))
+    made = rewriter.translated(plain, {}, 0, beside(unlimited))
     assert rewriter.taken(made, 0).obj is plain.obj
+
+
+def test_a_thread_asks_for_no_map() -> None:
+    """The map is made of views that change on the event loop: what a thread needs of it is given to it there."""
+    is_beside = False
+
+    def ids() -> dict[int, int]:
+        assert not is_beside
+        return {7: 70}
+
+    rewriter = IdRewriter(ids, ID_PLACES, PATIENCE_S)
+    cursor = FetchCursor(lambda pending: None, ProducerTable())
+    cursor.rewriter, cursor.allowance = rewriter, Allowance()
+    cursor.allowance.left = 0
+    cursor.start(0, 0)
+    log = memoryview(batch(0, 7, 7))
+    with pytest.raises(Beside) as found:
+        cursor.read(log)
+    works = [found.value.work, partial(cursor._open_items, log, 0, (), ids())]
+    is_beside = True
+    opened, of_items = (work(beside(unlimited)) for work in works)
+    is_beside = False
+    assert of_items.error is None
+    cursor.opened = opened
+    cursor.read(log)
+    assert rewriter.written == 2
