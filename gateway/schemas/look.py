@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from gateway.errors import Conflict
 from gateway.schemas.registry import Registry
-from gateway.schemas.rules.model import ABSENT, Subject, Version, VersionKey
+from gateway.schemas.rules.model import ABSENT, Subject, Version, VersionKey, is_of_context
 from gateway.schemas.rules.plan import references_to_read
 from gateway.schemas.rules.scene import (
     LeftOutSchema,
@@ -37,19 +37,20 @@ MAX_VERSIONS: Final = 100_000
 DEEPEST: Final = 64
 """Of references of references."""
 
-_CONTEXT: Final = ":."  # how names of subjects of another context begin
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryQuery:
-    """What a look is to find out. `ids`: that were seen in records. `thorough`: also what hardly ever changes."""
+    """What a look is to find out. `ids`: that were seen in records. `thorough`: also what hardly ever changes.
+    `normalize`: the target normalizes schemas."""
 
     filters: NameFilters
     options: SchemaPlanOptions
     ids: frozenset[int] = frozenset()
     thorough: bool = True
+    normalize: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class RegistryReader:
         """
         asked = self._asked
         listed = await self._source.subjects()
-        names = [name for name in listed if asked.filters.passes(name) and not name.startswith(_CONTEXT)]
+        names = [name for name in listed if asked.filters.passes(name) and not is_of_context(name)]
         if len(names) > MAX_SUBJECTS:
             raise Conflict(f"{len(names)} subjects, {MAX_SUBJECTS} are possible: name fewer in schema.subject.filters")
         wanted, notes = await self._wanted(names)
@@ -152,10 +153,11 @@ class RegistryReader:
             raise Conflict(f"more than {MAX_VERSIONS} versions: take schema.versions=latest, or name fewer subjects")
 
     async def _follow_references(self, subjects: dict[str, Subject]) -> None:
-        """What schemas name comes along, whatever the filters say."""
+        """What schemas name comes along, whatever the filters say; not from another context, whose ids are others."""
         tried: set[VersionKey] = set()
         for _ in range(DEEPEST):
-            missing = references_to_read(subjects, self._records, self._asked.options.ids) - tried
+            named = references_to_read(subjects, self._records, self._asked.options.ids) - tried
+            missing = {key for key in named if not is_of_context(key.subject)}
             if not missing:
                 return
             tried |= missing
@@ -217,13 +219,25 @@ class RegistryReader:
         fixed = self._asked.options.ids is SchemaIds.FIXED
         compared = subject.numbers & source.versions.keys() if fixed or not source.versions else subject.numbers
         self._count(self._target, compared)
-        versions = {number: await self._target.version(name, number) for number in sorted(compared)}
+        versions = {number: await self._compared(name, number, source.versions) for number in sorted(compared)}
         return replace(
             subject,
             versions={number: version for number, version in versions.items() if version is not None},
             level=await self._target.level(name),
             mode=await self._target.mode(name) if fixed else "",
         )
+
+    async def _compared(self, name: str, number: int, source: Mapping[int, Version]) -> Version | None:
+        """A version of the target; with the source's schema where the target itself says that both are the same, and
+        only writes it otherwise."""
+        found, wanted, asked = await self._target.version(name, number), source.get(number), self._asked
+        if found is None or wanted is None or found.id != wanted.id or asked.options.ids is SchemaIds.TRANSLATE:
+            return found
+        if number in self._known(name) or found.schema.digest == wanted.schema.digest:
+            return found
+        same = await self._target.lookup(name, wanted.schema.body(), normalize=asked.normalize, deleted=True)
+        is_same = same is not None and same.version == number
+        return replace(found, schema=wanted.schema) if is_same else found
 
     async def _each(self, items: Iterable[_T], ask: Callable[[_T], Awaitable[_R]]) -> dict[_T, _R]:
         left = iter(set(items))

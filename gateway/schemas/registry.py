@@ -39,6 +39,7 @@ _ABSENT: Final = (NO_SUBJECT, NO_VERSION, NO_SCHEMA, NO_OWN_LEVEL, NO_OWN_MODE)
 _SAID: Final = 300
 _TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _LISTED: Final = {"deleted": "true"}
+_NORMALIZED: Final = {"normalize": "true"}
 
 _T = TypeVar("_T")
 
@@ -150,9 +151,13 @@ class Registry:
         path = f"/schemas/ids/{schema_id}/versions"
         return await self._or_absent(_Question("GET", path, model.read_uses, params=_LISTED)) or []
 
-    async def lookup(self, subject: str, body: dict[str, Any]) -> Version | None:
-        """The version of the subject that has this schema; None when none has."""
-        return await self._or_absent(_Question("POST", f"/subjects/{_name(subject)}", model.read_version, body))
+    async def lookup(
+        self, subject: str, body: dict[str, Any], *, normalize: bool, deleted: bool = False
+    ) -> Version | None:
+        """The version of the subject that has this schema; None when none has. `normalize`: as it was registered."""
+        params = (_NORMALIZED if normalize else {}) | (_LISTED if deleted else {})
+        path = f"/subjects/{_name(subject)}"
+        return await self._or_absent(_Question("POST", path, model.read_version, body, params))
 
     async def level(self, subject: str = "") -> str:
         """The subject's compatibility level, '' when it has none of its own; without a subject the one of all."""
@@ -176,7 +181,7 @@ class Registry:
     ) -> int:
         """Register a version; returns its id. `schema_id`: the one that it is to have as version `number`."""
         body = body if schema_id is None else {**body, "id": schema_id, "version": number}
-        params = {"normalize": "true"} if normalize else {}
+        params = _NORMALIZED if normalize else {}
         path = f"/subjects/{_name(subject)}/versions"
         return await self._changed(_Question("POST", path, model.read_id, body, params))
 
@@ -266,7 +271,7 @@ class Registry:
         try:
             found = json.loads(data)
             code, said = int(found["error_code"]), str(found["message"])
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             code, said = 0, ""
         said = " ".join(said.split())[:_SAID]
         words = f"{self._who}: {path}: {said or 'refused'} (HTTP {status}{f', {code}' if code else ''})"

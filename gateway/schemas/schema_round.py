@@ -215,7 +215,7 @@ class SchemaRound:
                 await self._delete(change)
             case ChangeKind.REGISTER:
                 schema = looked.seen.scene.source[change.subject].versions[change.version].schema
-                entry = await self._register(change, schema, self._known(change.subject, looked))
+                entry = await self._register(change, schema, looked)
                 self._memory.registered += 1
                 return entry
         return None
@@ -287,12 +287,8 @@ class SchemaRound:
             await self._target.delete(change.subject, entry.target_version)
             self._memory.deleted += 1
 
-    async def _register(self, change: Change, schema: Schema, known: Collection[int]) -> SchemaEntry | None:
-        """None when something that it names was refused before it: it comes after that.
-
-        Args:
-            known: numbers of the subject's versions that nobody else has registered since it was looked at.
-        """
+    async def _register(self, change: Change, schema: Schema, looked: SchemaOutlook) -> SchemaEntry | None:
+        """None when something that it names was refused before it: it comes after that."""
         normalize = self._config.schema_normalize
         try:
             body = schema.body(references_on_target(schema.references, self.records()))
@@ -301,7 +297,7 @@ class SchemaRound:
         if self._config.schema_ids is SchemaIds.FIXED:
             mode = await self._target.mode(change.subject)
             there = await self._target.numbers(change.subject, deleted=True)
-            if why := why_not_imported(mode, there, known):
+            if why := why_not_imported(mode, there, self._known(change.subject, looked)):
                 raise self._not_as_seen(change.subject, why)
             given = await self._target.register(
                 change.subject, body, schema_id=change.id, number=change.version, normalize=normalize
@@ -313,11 +309,12 @@ class SchemaRound:
         given = await self._target.register(
             change.subject, body, schema_id=None, number=change.version, normalize=normalize
         )
-        found = await self._target.lookup(change.subject, body)
+        found = await self._target.lookup(change.subject, body, normalize=normalize)
         if found is None or found.id != given:
             words = f"the target registry {self._target.url} does not know what it has registered: '{change.subject}'"
             raise RegistryRefused(words, self._target.side, 200, 0)
-        return SchemaEntry(change.version, change.id, found.version, given)
+        is_own = found.version in looked.seen.scene.of_target(change.subject).numbers  # no version came of it
+        return SchemaEntry(change.version, change.id, found.version, given, is_own)
 
     async def _take_back(self, change: Change, body: dict[str, object], given: int, there: Collection[int]) -> None:
         """The target has given an id, or a number, of its own: so it would with every other one. Raises Conflict.
@@ -325,7 +322,7 @@ class SchemaRound:
         Args:
             there: numbers of versions that the target had right before.
         """
-        found = await self._target.lookup(change.subject, body)
+        found = await self._target.lookup(change.subject, body, normalize=self._config.schema_normalize)
         known = {entry.target_version for entry in self._record(change.subject).entries}
         if found is not None and found.version not in {*there, *known}:
             await self._target.delete(change.subject, found.version)

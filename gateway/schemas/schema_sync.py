@@ -343,7 +343,7 @@ class SchemaSync:
 
 def _asked(config: LinkConfig, ids: frozenset[int], *, thorough: bool) -> RegistryQuery:
     options = SchemaPlanOptions(config.schema_ids, config.schema_versions, config.schema_deleted)
-    return RegistryQuery(config.schema_subjects, options, ids, thorough)
+    return RegistryQuery(config.schema_subjects, options, ids, thorough, config.schema_normalize)
 
 
 def _require_complete(name: str, left: SchemaRoundPlan, *, force: bool) -> None:

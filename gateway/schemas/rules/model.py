@@ -37,6 +37,11 @@ class SchemaReference(NamedTuple):
     version: int
 
 
+def is_of_context(subject: str) -> bool:
+    """Of another context than the default one, with ids of its own."""
+    return subject.startswith(":.")
+
+
 class VersionKey(NamedTuple):
     """One version of one subject."""
 

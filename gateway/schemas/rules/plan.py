@@ -47,7 +47,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from gateway.schemas.rules.model import ABSENT, IMPORT, READONLY, Schema, Subject, Version, VersionKey
+from gateway.schemas.rules.model import ABSENT, IMPORT, READONLY, Schema, Subject, Version, VersionKey, is_of_context
 from gateway.schemas.rules.scene import (
     Change,
     ChangeKind,
@@ -99,6 +99,8 @@ class _Planner:
         self._notes: list[LeftOutSchema] = []
         self._present: dict[str, tuple[SchemaEntry, ...]] = {}
         self._kept = 0
+        entries = (entry for name in scene.records for entry in self._known(name).values())
+        self._imported = {entry.id for entry in entries if entry.id == entry.target_id}
 
     def made(self) -> SchemaRoundPlan:
         scene = self._scene
@@ -194,9 +196,10 @@ class _Planner:
         self._leave_out_taken(name, new)
 
     def _leave_out_taken(self, name: str, new: Mapping[int, Version]) -> None:
+        """What the link has imported under an id is the schema that has it, however the target writes that."""
         for number, version in new.items():
             key = VersionKey(name, number)
-            taken = self._scene.taken.get(version.id, "")
+            taken = "" if version.id in self._imported else self._scene.taken.get(version.id, "")
             if key in self._new and taken and taken != version.schema.digest:
                 self._leave_out(key, SchemaReason.ID_TAKEN, f"the target has another schema under id {version.id}")
 
@@ -253,7 +256,8 @@ class _Planner:
             words = f"it names version {key.version} of '{key.subject}'"
             if key in self._why:
                 return SchemaReason.REFERENCE_LEFT_OUT, f"{words}, which is left out"
-            return SchemaReason.REFERENCE_MISSING, f"{words}, which the source does not have"
+            where = "is in another context" if is_of_context(key.subject) else "the source does not have"
+            return SchemaReason.REFERENCE_MISSING, f"{words}, which {where}"
         return None
 
     def _order(self) -> list[VersionKey]:

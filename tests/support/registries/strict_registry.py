@@ -41,7 +41,8 @@ class Row:
 @dataclass
 class StrictRegistry:
     """`keeps_ids` False: it says IMPORT and gives ids of its own, as Apicurio 3 does. `has_modes` False: it knows none,
-    as Apicurio 2. `before`: called with (method, path) before each request; what it raises is the answer.
+    as Apicurio 2. `before`: called with (method, path) before each request; what it raises is the answer. `writes`: how
+    it writes the text of a schema that it takes.
 
     `requests`: "METHOD path" of all that changed something.
     """
@@ -58,6 +59,7 @@ class StrictRegistry:
     reads: int = 0
     offences: list[str] = field(default_factory=list)
     before: Callable[[str, str], None] = lambda method, path: None
+    writes: Callable[[str], str] = lambda text: text
     _next: int = 1
 
     # -- for tests ----------------------------------------------------------------------------------------------------
@@ -102,7 +104,7 @@ class StrictRegistry:
             case "POST", ["subjects", name, "versions"]:
                 return {"id": self._register(name, self._checked(body), params)}
             case "POST", ["subjects", name]:
-                return self._lookup(name, body)
+                return self._lookup(name, body, params)
             case "DELETE", ["subjects", name, "versions", number]:
                 return self._delete(name, int(number), params)
             case "GET", ["schemas", "ids", number, *uses]:
@@ -150,16 +152,16 @@ class StrictRegistry:
             if rows[one].id == number
         ]
 
-    def _lookup(self, name: str, body: Any) -> dict[str, Any]:
-        content = _content(body)
+    def _lookup(self, name: str, body: Any, params: dict[str, str]) -> dict[str, Any]:
+        content = self._taken(body, params)
         self._listed(name, {"deleted": "true"})
-        for number in reversed(self._numbers(name, {})):
+        for number in reversed(self._numbers(name, params)):
             if self.schemas[self.subjects[name][number].id] == content:
-                return self._version(name, number, {})
+                return self._version(name, number, params)
         raise Refusal(404, 40403, "Schema not found")
 
     def _register(self, name: str, body: Any, params: dict[str, str]) -> int:
-        mode, content = self.modes.get(name, self.mode), _content(body)
+        mode, content = self.modes.get(name, self.mode), self._taken(body, params)
         schema_id, version = body.get("id"), body.get("version")
         for one in body.get("references", []):
             if one["version"] not in self.subjects.get(one["subject"], {}):
@@ -179,6 +181,13 @@ class StrictRegistry:
                     return self.subjects[name][number].id
             self._require_compatible(name, content)
         return self._store(name, content, schema_id, version)
+
+    def _taken(self, body: Any, params: dict[str, str]) -> str:
+        """A schema of a request, as it is kept and compared. Normalized its keys are in order."""
+        body = {**body, "schema": self.writes(body["schema"])}
+        if params.get("normalize") == "true" and body.get("schemaType", "AVRO") != "PROTOBUF":
+            body["schema"] = json.dumps(json.loads(body["schema"]), sort_keys=True)
+        return _content(body)
 
     def _store(self, name: str, content: str, schema_id: int | None, version: int | None) -> int:
         if schema_id is None:

@@ -45,13 +45,13 @@ async def test_every_request():
             await client.set_level("a/b", "")
             await client.set_mode("a/b", "")
             assert (await client.level("a/b"), await client.mode("a/b")) == ("", "")
-            assert await client.lookup("a/b", STRING.body()) == found
+            assert await client.lookup("a/b", STRING.body(), normalize=True) == found
             await client.delete("a/b", 3)
             assert not await client.numbers("a/b", deleted=False)
             assert await client.numbers("a/b", deleted=True) == {3}
             await client.delete("a/b", 3, permanent=True)
             assert (await client.version("a/b", 3), await client.schema(7), await client.uses(7)) == (None, None, [])
-            assert await client.lookup("a/b", STRING.body()) is None
+            assert await client.lookup("a/b", STRING.body(), normalize=True) is None
 
 
 async def test_what_is_refused():
@@ -115,6 +115,13 @@ async def test_answers_of_no_use(monkeypatch: pytest.MonkeyPatch):
         with pytest.raises(RegistryUnreachable) as lost:
             await client.subjects()
     assert task_code(lost.value) is TaskErrorCode.BOOTSTRAP_TCP_CONNECTION_FAILED_ERROR
+
+
+@pytest.mark.parametrize("code", ["1e999", "-Infinity", "NaN", "[]", '"x"', "null", "9" * 5000])
+def test_a_refusal_that_makes_no_sense_is_one_all_the_same(code: str) -> None:
+    error = opened("http://localhost")._refusal(422, "/subjects", f'{{"error_code": {code}, "message": 7}}'.encode())
+    assert isinstance(error, RegistryRefused)
+    assert (error.status, error.code) == (422, 0)
 
 
 def test_plain_http_takes_no_certificates(monkeypatch: pytest.MonkeyPatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -783,3 +784,78 @@ async def test_versions_that_are_compared_on_the_target_are_bounded(
     monkeypatch.setattr(look, "MAX_VERSIONS", 3)
     await pair.linked(schema_ids="translate")
     assert "more than 3 versions: take" in pair.state[2]
+
+
+# -- registries that write a schema otherwise than they were told -----------------------------------------------------
+
+NAMED = {"type": "record", "name": "x.N", "fields": []}
+
+
+def apart(text: str) -> str:
+    """Avro's full names as Confluent's registry writes them."""
+    found = json.loads(text)
+    if isinstance(found, dict) and "." in found.get("name", ""):
+        found["namespace"], _, found["name"] = found["name"].rpartition(".")
+    return json.dumps(found)
+
+
+async def test_what_is_normalized_is_found_again(pair: RegistryPair) -> None:
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    await pair.linked(schema_ids="translate", schema_normalize="true")
+    assert pair.at_rest(), pair.state
+    assert pair.ids() == {7: 1}
+
+
+async def test_an_id_that_the_link_has_imported_is_its_schema(pair: RegistryPair) -> None:
+    """However the target writes it: another subject gets it, too."""
+    pair.target.writes = apart
+    pair.source.add("orders-value", NAMED, schema_id=7)
+    await pair.linked()
+    pair.source.add("copies-value", NAMED, schema_id=7)
+    await pair.round()
+    assert pair.at_rest(), pair.state
+    assert pair.target.content()["copies-value"] == pair.target.content()["orders-value"]
+
+
+async def test_the_target_says_whether_a_version_is_the_same(pair: RegistryPair) -> None:
+    """The one that it writes otherwise, and that nobody has noted: a kill came before that."""
+    pair.target.writes = apart
+    pair.source.add("orders-value", NAMED, schema_id=7)
+    pair.source.add("orders-value", {**NAMED, "fields": WIDER["fields"]}, schema_id=8)
+    pair.source.subjects["orders-value"][1].deleted = True
+    await pair.linked()
+    there = pair.target.content()
+    record = pair.plane.store.schemas["l"]["orders-value"]
+    await pair.plane.store.put(replace(record, entries=()))
+    await pair.round()
+    assert pair.at_rest(), pair.state
+    assert not await pair.left_out()
+    assert pair.target.content() == there
+    assert [entry.own for entry in pair.plane.store.schemas["l"]["orders-value"].entries] == [False, False]
+
+
+async def test_a_registration_that_makes_no_version_is_not_the_links(pair: RegistryPair) -> None:
+    """The target had it, and writes it otherwise: it stays, whatever the source deletes."""
+    pair.target.writes = apart
+    pair.target.take("POST", "/subjects/orders-value/versions", {}, {"schema": json.dumps(NAMED)})
+    pair.source.add("orders-value", NAMED, schema_id=7)
+    await pair.linked(schema_ids="translate")
+    (entry,) = pair.plane.store.schemas["l"]["orders-value"].entries
+    assert (entry.target_version, entry.own) == (1, True)
+    pair.source.subjects["orders-value"][1].deleted = True
+    await pair.round()
+    assert not pair.target.subjects["orders-value"][1].deleted
+
+
+@pytest.mark.parametrize("ids", ["fixed", "translate"])
+async def test_what_names_a_subject_of_another_context_is_left_out(pair: RegistryPair, ids: str) -> None:
+    """Ids of another context are others: 7 means two schemas there."""
+    pair.source.add(":.other:base", {"type": "long"}, schema_id=7)
+    pair.source.schemas[7] = pair.source._taken({"schema": json.dumps(NUMBER)}, {})
+    pair.source.add("lines-value", using("N", ":.other:base", 1, "L"), schema_id=5)
+    pair.source.add("orders-value", WIDER, schema_id=9)
+    await pair.linked(schema_ids=ids)
+    assert set(pair.target.content()) == {"orders-value"}
+    assert await pair.left_out() == [("lines-value", 1, SchemaReason.REFERENCE_MISSING)]
+    assert "which is in another context" in pair.state[2]
+    assert set(pair.ids()) == {9}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from struct import pack
 
@@ -10,7 +11,7 @@ import pytest
 from gateway.mirror.partition.rules.commands import Fail
 from gateway.mirror.partition.rules.fetch_cursor import FetchCursor
 from gateway.mirror.partition.rules.log_tail import CannotMirror
-from gateway.mirror.partition.rules.opened import Allowance, Beside, beside
+from gateway.mirror.partition.rules.opened import Allowance, Beside, Opened, OpeningTerms, beside
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.producer_table import ProducerTable
 from gateway.mirror.partition.rules.schema_ids import IdRewriter, SchemaIdsMissing
@@ -171,7 +172,7 @@ def test_a_thread_asks_for_no_map() -> None:
     log = memoryview(batch(0, 7, 7))
     with pytest.raises(Beside) as found:
         cursor.read(log)
-    works = [found.value.work, partial(cursor._open_items, log, 0, (), ids())]
+    works: list[Callable[[OpeningTerms], Opened]] = [found.value.work, partial(cursor._open_items, log, 0, (), ids())]
     is_beside = True
     opened, of_items = (work(beside(unlimited)) for work in works)
     is_beside = False
