@@ -57,6 +57,39 @@ def of_known(text: str, others: Sequence[str]) -> str:
     return kept
 
 
+def beyond(text: str, base: str) -> str:
+    """With what was counted beyond `base` in place of all; the rest as it is. `base`: see `not_above`."""
+    before = {_name(block): _samples(block) for block in _blocks(base)}
+    found = ""
+    for block in _blocks(text):
+        at = before.get(_name(block))
+        if not at or _name(block) in _RULES:
+            found += block
+            continue
+        head = (line for line in block.splitlines() if line.startswith("#"))
+        grown = (f"{key} {value - at.get(key, 0.0)!r}" for key, value in _samples(block).items())
+        found += "".join(f"{line}\n" for line in (*head, *grown))
+    return found
+
+
+def not_above(base: str, text: str) -> str:
+    """Of an earlier text of a process the samples that it has still, and not lower: others have begun anew since."""
+    blocks = {_name(block): block for block in _blocks(base)}
+    now = {_name(block): _samples(block) for block in _blocks(text) if _name(block) in blocks}
+    kept = ""
+    for name, block in blocks.items():
+        at = now.get(name, {})
+        head = [line for line in block.splitlines() if line.startswith("#")]
+        left = [f"{key} {value!r}" for key, value in _samples(block).items() if value <= at.get(key, -1.0)]
+        kept += "".join(f"{line}\n" for line in (*head, *left)) if left else ""
+    return kept
+
+
+def _samples(block: str) -> dict[str, float]:
+    lines = (line.rpartition(" ") for line in block.splitlines() if not line.startswith("#"))
+    return {key: float(value) for key, _, value in lines}
+
+
 def _name(block: str) -> str:
     return block[len(_HELP) : block.index(" ", len(_HELP))]
 

@@ -2,7 +2,8 @@
 
 They are asked over the channel of the fleet, in which they are members. One that does not answer in time is left out:
 it is busy, or being started again, and connections go to the others meanwhile. `lockgate_workers` says how many have
-answered. What it had counted when it was last heard counts on, also behind its end: see `telemetry/counted_before.py`.
+answered. What it had counted when it was last heard counts on, also behind its end; and what the others have counted is
+not new when the first one is started again: see `telemetry/counted_before.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules.membership import worker_name
 from gateway.kafka.connection.errors import NetError
 from gateway.runtime.workers.share import Worker
-from gateway.telemetry.counted_before import CountedBefore, Told
+from gateway.telemetry.counted_before import CountedBefore, CountedSince, Told
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.sum_of_processes import summed
 
@@ -52,7 +53,9 @@ class Siblings:
         self._checks = checks
         self._process = process
         self._before = CountedBefore()
+        self._since = CountedSince()
         self._scrape = asyncio.Lock()  # two at a time could hear a process and its successor in the wrong order
+        self._telling = asyncio.Lock()  # nor may an earlier text be told after a later one
         if self._others:
             peers.handlers[ASK] = self._answer
 
@@ -86,15 +89,19 @@ class Siblings:
     async def _answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if body["what"] == _CHECKS:
             return {_CHECKS: dict(self._checks())}
-        text = await _deflated((await self._metrics.text())[0])
-        return {_METRICS: {"process": self._process, "text": text}}
+        asker = str(body.get("process", ""))  # a first worker of an older version does not say it
+        async with self._telling:
+            text = (await self._metrics.text())[0].decode()
+            said = await _deflated(await asyncio.to_thread(self._since.told, asker, text))
+        return {_METRICS: {"process": self._process, "text": said}}
 
     async def _ask(self, what: str) -> dict[str, Any]:
         """What the others answer, by name."""
+        body = {"what": what, "process": self._process}
 
         async def ask(name: str) -> Any:
             try:
-                return (await self._peers.ask(name, ASK, {"what": what}, _ANSWER_S))[what]
+                return (await self._peers.ask(name, ASK, body, _ANSWER_S))[what]
             except NetError:
                 return None
 
@@ -102,9 +109,9 @@ class Siblings:
         return {name: said for name, said in zip(self._others, answers, strict=True) if said is not None}
 
 
-def _deflated(text: bytes) -> Awaitable[str]:
+def _deflated(text: str) -> Awaitable[str]:
     """Of thousands of partitions it has megabytes, mostly names; zlib works without the interpreter's lock."""
-    return asyncio.to_thread(lambda: base64.b64encode(zlib.compress(text, 1)).decode())
+    return asyncio.to_thread(lambda: base64.b64encode(zlib.compress(text.encode(), 1)).decode())
 
 
 def _inflated(said: str) -> Awaitable[str]:

@@ -107,8 +107,8 @@ with two requests each. What is not known has no sample.
 A name that ends in `_total` is a counter from the start of the process, or of the term where it says so. The column on
 the right has what peers call the same thing, or what comes nearest. A gateway of several processes shows
 `lockgate_workers` as well: how many of them have answered. One that has not counts with what it had counted before,
-and one that was started again goes on from there, with all labels that some process still counts. The first one, which
-answers the scrape, begins anew with all of them when it is started again.
+and one that was started again goes on from there, with all labels that some process still counts. When the first one,
+which answers the scrape, is started again, all begin anew: with what the others have counted since the last scrape.
 """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.telemetry.counted_before import CountedBefore, Told
+from gateway.telemetry.counted_before import CountedBefore, CountedSince, Told
 from gateway.telemetry.sum_of_processes import summed
 
 
@@ -53,3 +53,49 @@ def test_a_label_that_another_process_counts_is_kept() -> None:
     before, own = CountedBefore(), text(a=1, b=1)
     samples(before, own, {"w": Told("1", text(b=5))})
     assert samples(before, own, {"w": Told("2", text(a=1))})[B] == 6
+
+
+def numbers(said: str) -> dict[str, float]:
+    lines = [line.rpartition(" ") for line in said.splitlines() if not line.startswith("#")]
+    return {key: float(value) for key, _, value in lines}
+
+
+def test_a_process_that_was_never_asked_tells_all_that_it_has_counted() -> None:
+    since = CountedSince()
+    assert since.told("p1", text(a=5)) == text(a=5)
+    assert since.told("p1", text(a=7)) == text(a=7)
+
+
+def test_the_next_one_who_asks_is_told_what_was_counted_since_the_one_before_it_asked_last() -> None:
+    since = CountedSince()
+    for count in (5, 7):
+        since.told("p1", text(a=count))
+    assert numbers(since.told("p2", text(a=8, b=2))) == {A: 1, B: 2, "g": 1}
+    assert numbers(since.told("p2", text(a=9, b=2))) == {A: 2, B: 2, "g": 1}
+    assert numbers(since.told("p3", text(a=10, b=2))) == {A: 1, B: 0, "g": 1}
+
+
+def test_a_label_that_begins_anew_counts_whole() -> None:
+    """As of a link that is deleted and made again."""
+    since = CountedSince()
+    since.told("p1", text(a=5, b=5))
+    assert numbers(since.told("p2", text(a=6, b=1))) == {A: 1, B: 1, "g": 1}
+    assert numbers(since.told("p2", text(a=6, b=7))) == {A: 1, B: 7, "g": 1}
+    assert numbers(since.told("p2", text(b=8))) == {B: 8, "g": 1}
+    assert numbers(since.told("p2", text(a=9, b=8))) == {A: 9, B: 8, "g": 1}
+
+
+def test_who_does_not_say_who_it_is_is_told_all() -> None:
+    """A first process of an older version, while they are replaced."""
+    since = CountedSince()
+    since.told("p1", text(a=5))
+    assert since.told("", text(a=6)) == text(a=6)
+    assert numbers(since.told("p1", text(a=7)))[A] == 7
+
+
+def test_what_is_told_alike_of_each_process_is_no_count_of_one() -> None:
+    name = "lockgate_state_topic_losses_total"
+    losses = f"# HELP {name} Losses.\n# TYPE {name} counter\n{name} 1.0\n"
+    since = CountedSince()
+    since.told("p1", losses)
+    assert since.told("p2", losses) == losses

@@ -23,10 +23,10 @@ class Process:
         self.name = worker_name("gw", index)
         self.peers = Peers(self.name, "1", lambda: "s", lambda *_: None)
         self.checks: dict[str, str] = {"lease": "", "target": ""}
-        metrics = Metrics()
-        metrics.pause_ended("l", "stopped", 0.01, {})
+        self.metrics = Metrics()
+        self.metrics.pause_ended("l", "stopped", 0.01, {})
         self.siblings = Siblings(
-            "gw", Worker(index, count), self.peers, metrics, lambda: self.checks, process=f"p{index}"
+            "gw", Worker(index, count), self.peers, self.metrics, lambda: self.checks, process=f"p{index}"
         )
 
 
@@ -100,6 +100,21 @@ async def test_what_one_had_counted_counts_on_when_it_was_started_again() -> Non
         texts += [(await made[0].siblings.text())[0] for _ in range(2)]
     assert [value(text, "lockgate_workers ") for text in texts] == [2, 2, 2]
     assert [value(text, "lockgate_write_pause_duration_seconds_count") for text in texts] == [2, 3, 3]
+
+
+async def test_what_the_others_had_counted_is_not_new_when_the_first_one_was_started_again() -> None:
+    """Its own counters begin with nothing, so the sum falls, which is a restart to Prometheus: it took all that the
+    others had ever counted for new."""
+    async with running(2) as made:
+        texts = [(await made[0].siblings.text())[0]]
+        made[1].metrics.pause_ended("l", "stopped", 0.01, {})  # nobody has seen this one yet
+        again = Metrics()
+        first = Siblings("gw", Worker(0, 2), made[0].peers, again, dict, process="again")
+        texts += [(await first.text())[0] for _ in range(2)]
+        again.pause_ended("l", "stopped", 0.01, {})
+        made[1].metrics.pause_ended("l", "stopped", 0.01, {})
+        texts += [(await first.text())[0]]
+    assert [value(text, "lockgate_write_pause_duration_seconds_count") for text in texts] == [2, 1, 1, 3]
 
 
 async def test_a_gateway_of_one_process_asks_nobody() -> None:
