@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
 from gateway.errors import Conflict, ControlError
 from gateway.groups.gate.rules.gates import GateStatus
@@ -38,7 +39,7 @@ async def demote_group(tools: GroupTools, record: GroupRecord, progress: GroupPr
         Conflict: not promoted; members on the target (the gateway cannot make them leave) or on the source; a topic
             that was promoted and is not mirrored back, so that the source lacks what was written since; a mirror back
             that does not come to the group's offsets in 30 s; an offset that was carried over and is not on the target
-            any more; the source refused.
+            any more; a group of that name and of another kind on the source; the source refused.
         SourceUnreachable, TargetUnreachable, StoreError: with the reason; the group is PROMOTED as before.
     """
     return await _DemoteRun(tools, record, progress).run()
@@ -60,6 +61,7 @@ class _DemoteRun:
         self._progress = progress
         self._key = (record.link, record.group)
         self._group = record.group
+        self._kind = record.kind
         self._memory = DemoteMemory()
         self._failure: Exception | None = None
         self._actions: Mapping[DemoteStepKind, Callable[[DemoteStep], Awaitable[None]]] = {
@@ -178,7 +180,9 @@ class _DemoteRun:
         self._memory.on_source = await self._offsets.source_members(self._record())
 
     async def _read_offsets(self, _: DemoteStep) -> None:
-        held = await self._offsets.on_target(self._group)
+        record = await self._offsets.as_told(self._record(), home=True)
+        self._kind = record.kind
+        held = await self._offsets.on_target(record)
         ours = {topic for link, topic in self._store.mirrors if link == self._key[0]}
         self._memory.offsets = {key: (one.offset, one.metadata) for key, one in held.items() if key[0] in ours}
 
@@ -196,7 +200,7 @@ class _DemoteRun:
 
     async def _commit(self, _: DemoteStep) -> None:
         meant = await self._tools.maps.between(self._key[0]).to_source(self._memory.offsets or {})
-        held = await self._offsets.commit_on_source(self._record(), meant)
+        held = await self._offsets.commit_on_source(replace(self._record(), kind=self._kind), meant)
         self._memory.meant = meant
         self._memory.held = {key: (one.offset, one.metadata) for key, one in held.items()}
 
@@ -204,7 +208,13 @@ class _DemoteRun:
         self._memory.storing(self._clock())
         try:
             await self._offsets.store(
-                self._record(), GroupState.ACTIVE, offsets=(), note="", demoted=True, sent_back=self._sent_back()
+                self._record(),
+                GroupState.ACTIVE,
+                offsets=(),
+                note="",
+                demoted=True,
+                sent_back=self._sent_back(),
+                kind=self._kind,
             )
         except ProducerFenced:
             raise

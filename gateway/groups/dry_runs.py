@@ -32,6 +32,7 @@ async def promote_plan(
     )
     left, failure, said = list[str](), "", ""
     try:
+        record = await tools.offsets.as_told(record, home=False)
         seen.offsets, left = await tools.offsets.on_source(record)
         seen.offsets_at = tools.clock()
         seen.maps = await tools.maps.between(record.link).maps(one.topic for one in seen.offsets)

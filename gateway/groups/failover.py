@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import structlog
 
@@ -31,6 +32,7 @@ from gateway.groups.rules.failover import (
     next_step,
     plan_failover,
 )
+from gateway.groups.rules.kind import kind_now
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules.offset_map import TranslationRule
 from gateway.mirror.offset_map.rules.translation import Maps, is_final, translated
@@ -78,7 +80,11 @@ class GroupFailovers:
         asked_at = self._clock()
         with suppress(ControlError, TimeoutError):
             async with asyncio.timeout(_LAST_LOOK_S):
-                seen, _ = await self._offsets.on_source(record)
+                kind = kind_now(record.kind, await self._offsets.source_view(record, _LAST_LOOK_S))
+                told = record if kind is record.kind else replace(record, kind=kind)
+                if told is not record:  # asked by the old one it has no offset
+                    await self._store.replace(record, told)
+                seen, _ = await self._offsets.on_source(told)
             self._progress_of(record.link, record.group).remember(seen, asked_at)
 
     async def attempt(self, link: str, group: str) -> None:
@@ -166,7 +172,7 @@ class _GroupFailover:
         self._held = await self._on_target(record)
 
     async def _on_target(self, record: GroupRecord) -> Mapping[TopicPartition, Value]:
-        held = await self._offsets.on_target(record.group)
+        held = await self._offsets.on_target(record)
         return {key: (one.offset, one.metadata) for key, one in held.items()}
 
     async def _make_plan(self, record: GroupRecord) -> None:
@@ -186,7 +192,7 @@ class _GroupFailover:
         await self._store.outcome_known()  # of a cutover whose outcome is unknown, clients may have heard already
 
     async def _commit(self, record: GroupRecord) -> None:
-        await self._offsets.commit_on_target(record.group, meant(self._planned()))
+        await self._offsets.commit_on_target(record, meant(self._planned()))
         self._committed = True
 
     async def _look_again(self, record: GroupRecord) -> None:

@@ -33,7 +33,7 @@ from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules.offset_map import TranslationRule
 from gateway.mirror.offset_map.rules.translation import is_final
 from gateway.mirror.rules.copy_ends import CopyEnds
-from gateway.state.records import CarriedOffset, GroupRecord, GroupState, MirrorRecord, SourceOffset
+from gateway.state.records import CarriedOffset, GroupKind, GroupRecord, GroupState, MirrorRecord, SourceOffset
 from gateway.state.store import ProducerFenced, StoreConflict
 
 _LIMITS: Final = GroupLimits(quiet_s=0.0)
@@ -75,6 +75,7 @@ class _Known:
     waits: str = ""
     broken: str = ""
     looked_at: float | None = None
+    kind: GroupKind | None = None
     shut: bool = False
     offsets: dict[TopicPartition, Value] | None = None
     asked_at: float = 0.0
@@ -163,12 +164,17 @@ class GroupSet:
             raise Conflict(f"mirror group '{group}' was deleted meanwhile")
         return record
 
+    def _as_read(self, group: str) -> GroupRecord:
+        """The record, of the kind that the offsets were read by."""
+        record = self._record(group)
+        return replace(record, kind=self._known[group].kind or record.kind)
+
     # -- before the write pause ------------------------------------------------------------------------------------
 
     async def check(self) -> None:
         """What can never come right, looked for before anything is begun; errors as `GroupMoves.check`."""
         for group in self.groups:
-            record, mirrors = self._record(group), self._mirrors()
+            record, mirrors = await self._offsets.as_told(self._record(group), home=self._home), self._mirrors()
             found, _ = await self._at_origin(record)
             why = left_out(group, {topic for topic, _ in found}, self._topics, mirrors, home=self._home)
             if self._home:
@@ -245,6 +251,8 @@ class GroupSet:
                 known.broken = f"group '{group}' has members on the target that do not use the gateway: {beside}"
                 return
             known.mirrors_at, known.asked_at = self._store.mirrors_grown_at, self._clock()
+            record = await self._offsets.as_told(record, home=self._home)
+            known.kind = record.kind
             found, left = await self._at_origin(record)
             topics = {topic for topic, _ in found}
             known.broken = left_out(group, topics, self._topics, self._mirrors(), home=self._home)
@@ -262,7 +270,7 @@ class GroupSet:
         """
         between = self._tools.maps.between(self._link, ends)
         for group in self.groups:
-            known, record = self._known[group], self._record(group)
+            known, record = self._known[group], self._as_read(group)
             offsets = known.offsets or {}
             if self._home:
                 meant = await between.to_source(offsets)
@@ -275,7 +283,7 @@ class GroupSet:
                 where = f"{early[0].topic}-{early[0].partition}"
                 raise Conflict(f"the offset map of {where} does not tell offset {early[0].source_offset} yet")
             meant = meant_on_target(carried)
-            await self._offsets.commit_on_target(record.group, meant)
+            await self._offsets.commit_on_target(record, meant)
             known.carried, known.meant = carried, meant
 
     def _is_early(self, offset: CarriedOffset, ends: Ends) -> bool:
@@ -290,16 +298,16 @@ class GroupSet:
     async def check_again(self) -> None:
         """What the other cluster holds, and a last look at the origin. Errors as `tried`."""
         for group in self.groups:
-            known, record = self._known[group], self._record(group)
-            asked_at = self._clock()
+            known, record, asked_at = self._known[group], self._as_read(group), self._clock()
             if not self._home:
-                held = await self._offsets.on_target(group)
+                held = await self._offsets.on_target(record)
                 known.held = {key: (one.offset, one.metadata) for key, one in held.items()}
             members = await self._beside(record)
+            told = await self._offsets.as_told(record, home=self._home)
             found, _ = await self._at_origin(record)
             if members:
                 known.broken = members
-            elif found != known.offsets or known.mirrors_at < self._store.mirrors_grown_at:
+            elif (found, told.kind) != (known.offsets, record.kind) or known.mirrors_at < self._store.mirrors_grown_at:
                 known.forget()
             else:
                 known.seen_at = asked_at
@@ -317,7 +325,7 @@ class GroupSet:
         if not self._home:
             offsets, left = await self._offsets.on_source(record)
             return as_values(offsets), left
-        held, ours = await self._offsets.on_target(record.group), self._mirrors()
+        held, ours = await self._offsets.on_target(record), self._mirrors()
         return {key: (one.offset, one.metadata) for key, one in held.items() if key[0] in ours}, []
 
     def _mirrors(self) -> Mapping[str, MirrorRecord]:
@@ -342,11 +350,13 @@ class GroupSet:
 
     def _moved(self, record: GroupRecord) -> GroupRecord:
         known, now_ms = self._known[record.group], self._tools.records.now_ms()
+        kind = known.kind or record.kind
         if not self._home:
             return replace(
                 record,
                 state=GroupState.PROMOTED,
                 state_since_ms=now_ms,
+                kind=kind,
                 offsets=known.carried,
                 note=known.note,
                 error_message="",
@@ -358,6 +368,7 @@ class GroupSet:
             record,
             state=GroupState.ACTIVE,
             state_since_ms=now_ms,
+            kind=kind,
             offsets=(),
             note="",
             error_message="",

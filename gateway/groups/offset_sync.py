@@ -190,12 +190,12 @@ class OffsetSync:
             if members:
                 self._failed(key, f"the group has members on the target, which do not use the gateway: {members}")
                 return
-            held = {at: (one.offset, one.metadata) for at, one in (await self._offsets.on_target(record.group)).items()}
+            held = {at: (one.offset, one.metadata) for at, one in (await self._offsets.on_target(record)).items()}
             wanted = await self._wanted(record, offsets)
             now = self._clock()
             refresh = now - self._refreshed.get(key, now - refresh_s) >= refresh_s
             plan = plan_sync(wanted, held, refresh=refresh)
-            await self._offsets.commit_on_target(record.group, plan.commit)
+            await self._offsets.commit_on_target(record, plan.commit)
             if refresh:
                 self._refreshed[key] = now
         before = self.status.get(key, OffsetSyncStatus())

@@ -9,7 +9,9 @@ from typing import Any
 
 import structlog
 
+from gateway.errors import Conflict
 from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.rules.kind import kind_now, unlike
 from gateway.groups.rules.share_delivery import Delivery, delivery_note
 from gateway.groups.share_offsets import held_offsets, set_offsets
 from gateway.kafka.admin import describe_broker_configs
@@ -30,6 +32,8 @@ from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources
 from gateway.state.records import GroupKind, GroupRecord, GroupState, SourceOffset
 from gateway.transport.background import Background
+
+_VIEW_S = 5.0
 
 Offsets = Mapping[TopicPartition, tuple[int, str]]  # offset and metadata
 _log = structlog.get_logger("lockgate.control")
@@ -130,25 +134,24 @@ class GroupOffsets:
         back = self._mirror_topics(record.link)
         return {(back[topic], index): value for (topic, index), value in held.items() if topic in back}
 
-    async def commit_on_target(self, group: str, offsets: Offsets) -> None:
+    async def commit_on_target(self, record: GroupRecord, offsets: Offsets) -> None:
         """Commit; Conflict when the target refuses, as it does for a group with members."""
         with target_errors(), self._door.permit():
-            await set_offsets(self._target.cluster, group, self._kind(group), offsets)
+            await set_offsets(self._target.cluster, record.group, record.kind, offsets)
 
-    async def on_target(self, group: str) -> Mapping[TopicPartition, Committed]:
+    async def on_target(self, record: GroupRecord) -> Mapping[TopicPartition, Committed]:
         """All that the group has committed on the target."""
         with target_errors():
-            return await held_offsets(self._target.cluster, group, self._kind(group))
+            return await held_offsets(self._target.cluster, record.group, record.kind)
 
-    def _kind(self, group: str) -> GroupKind:
-        """Of a group as it is called on the target, by its record."""
-        kinds = (record.kind for (_, name), record in self._store.groups.items() if name == group)
-        return next(kinds, GroupKind.CONSUMER)
+    async def target_view(self, record: GroupRecord) -> GroupView:
+        """The group as it is on the target now."""
+        with target_errors():
+            return await describe_group(self._target.cluster, record.group)
 
     async def target_members(self, record: GroupRecord) -> str:
         """Client ids and hosts of the group's members on the target, '' when there are none."""
-        with target_errors():
-            return _names(await describe_group(self._target.cluster, record.group))
+        return _names(await self.target_view(record))
 
     async def remove_from_target(self, group: str) -> str:
         """Remove the group's members on the target, whose gateways hold them; returns who is there all the same, ''
@@ -178,6 +181,22 @@ class GroupOffsets:
         cluster = await self.source(record)
         with source_errors(record.link):
             return await describe_group(cluster, record.source_name, timeout_s=timeout_s)
+
+    async def as_told(self, record: GroupRecord, *, home: bool) -> GroupRecord:
+        """The record with the kind that the group has at its origin now: the source, or on the way home the target.
+
+        It may have been deleted there and begun anew. Asked by another kind than its own it has no offsets, and by
+        none it would begin as `auto.offset.reset` says: to be asked right before they are read to be carried.
+
+        Raises:
+            Conflict: the other cluster has a group of that name and of another kind.
+        """
+        there, here = await asyncio.gather(self.target_view(record), self.source_view(record, _VIEW_S))
+        origin, told, where, other = ("target", there, "source", here) if home else ("source", here, "target", there)
+        kind = kind_now(record.kind, told)
+        if why := unlike(record.group, kind, origin, other, where):
+            raise Conflict(why)
+        return record if kind is record.kind else replace(record, kind=kind)
 
     async def source_members(self, record: GroupRecord) -> str:
         """As `target_members`, on the source."""

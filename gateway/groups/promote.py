@@ -192,7 +192,7 @@ class GroupPromotions:
         It was deleted on the source and begun anew. What was read of its offsets was asked of the wrong kind.
         """
         told = progress.kind
-        if record.state is not GroupState.ACTIVE or told is None or told is record.kind:
+        if record.state is GroupState.PROMOTED or told is None or told is record.kind:
             return False
         if GroupKind.SHARE not in (told, record.kind):
             return False
@@ -246,7 +246,7 @@ class GroupPromotions:
             case GroupStepKind.COMMIT:
                 await self._commit(record, progress)
             case GroupStepKind.READ_BACK:
-                held = await self._offsets.on_target(record.group)
+                held = await self._offsets.on_target(record)
                 again, _ = await self._offsets.on_source(record)
                 if same_on_source(progress.offsets or (), again):
                     progress.offsets_at = self._clock()
@@ -338,7 +338,7 @@ class GroupPromotions:
         progress.note = "; ".join(filter(None, (progress.note, cut)))
         offsets = {(o.topic, o.partition): (o.target_offset, o.metadata) for o in carried}
         try:
-            await self._offsets.commit_on_target(record.group, offsets)
+            await self._offsets.commit_on_target(record, offsets)
         except Conflict as error:  # most likely the group has members there, who do not use the gateway
             who = await self._offsets.target_members(record)
             progress.failure = f"{error}; members on the target: {who}" if who else str(error)

@@ -411,8 +411,9 @@ class GroupRecord:
     `note`: what the operator should know of the offsets that were carried. `demoted`: it was sent back to the source
     and nobody has been seen to read there since. `sent_back`: what the source held for it then, so that whoever leads
     sees by its commits that somebody has come, and gone, while nobody looked; empty while it is not `demoted`. `kind`:
-    as the source told when the record was made; of a SHARE group, offsets are start offsets (KIP-932). `silent_s`: the
-    longest time in seconds that was seen between two commits by nobody who is a member (`groups/rules/silences.py`).
+    as the cluster told that it was carried from last; of a SHARE group, offsets are start offsets (KIP-932).
+    `silent_s`: the longest time in seconds that was seen between two commits by nobody who is a member
+    (`groups/rules/silences.py`).
     """
 
     link: str

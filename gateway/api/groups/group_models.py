@@ -131,7 +131,7 @@ class GroupData(BaseModel):
     link_name: str
     group: str
     source_group: str
-    group_type: GroupKind = Field(description="How it consumes, as the source told when it became a mirror group.")
+    group_type: GroupKind = Field(description="How it consumes, as the cluster told that it was carried from last.")
     topology_epoch: int | None = Field(description="Of a streams group on the source: which topology it runs.")
     state: str
     state_time_ms: int

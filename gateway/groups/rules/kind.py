@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
-from gateway.kafka.groups import SHARE, STREAMS
+from gateway.kafka.groups import DEAD, SHARE, STREAMS, GroupView
 from gateway.state.records import GroupKind
 
 _KINDS: Final = {SHARE: GroupKind.SHARE, STREAMS: GroupKind.STREAMS}
@@ -14,6 +14,28 @@ _KINDS: Final = {SHARE: GroupKind.SHARE, STREAMS: GroupKind.STREAMS}
 def kind_of(group_type: str) -> GroupKind:
     """Of the type that a cluster tells, '' from one that is too old or does not have the group."""
     return _KINDS.get(group_type, GroupKind.CONSUMER)
+
+
+def kind_now(recorded: GroupKind, told: GroupView) -> GroupKind:
+    """Of a group of that record, as one of the clusters tells it now.
+
+    Only what a group keeps decides, start offsets or committed ones: nobody is in a streams group that is told as a
+    classic one, and a cluster without such a group tells nothing.
+    """
+    kind = recorded if told.state == DEAD else kind_of(told.type)
+    return kind if GroupKind.SHARE in (kind, recorded) else recorded
+
+
+def unlike(group: str, kind: GroupKind, origin: str, told: GroupView, where: str) -> str:
+    """Why a group of that kind on the `origin` cannot go to where another one has its name already; '' if it can."""
+    there = kind_now(kind, told)
+    if there is kind:
+        return ""
+    one, other = (f"a {each.lower()} group" for each in (kind, there))
+    return (
+        f"group '{group}' is {one} on the {origin} and {other} on the {where}: what it has read is kept in another way "
+        f"there; delete the one on the {where} if nobody needs it"
+    )
 
 
 class MemberTopics(NamedTuple):

@@ -246,7 +246,7 @@ def rewind_a_group() -> None:
     async def rewinding(self: Any, record: Any, progress: Any, step: Any) -> None:
         if step.kind is GroupStepKind.MARK_PROMOTED:
             offsets = {(o.topic, o.partition): (max(0, o.target_offset - 10), o.metadata) for o in progress.carried}
-            await self._offsets.commit_on_target(record.group, offsets)
+            await self._offsets.commit_on_target(record, offsets)
         await take(self, record, progress, step)
 
     GroupPromotions._take = rewinding  # type: ignore[method-assign]

@@ -12,7 +12,7 @@ from gateway.groups.promote import GroupPromotions
 from gateway.groups.rules.share_delivery import Delivery
 from gateway.groups.rules.source_gone import GONE_S
 from gateway.kafka.commits import Committed
-from gateway.kafka.groups import GroupView, MemberView
+from gateway.kafka.groups import DEAD, EMPTY, SHARE, GroupView, MemberView
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.sources import LinkHealth
 from gateway.state.promote_sets import moved_with
@@ -45,7 +45,9 @@ class FakeOffsets(GroupOffsets):
         self.refuse = False
         self.instance_id: str | None = None
         self.type = "classic"
+        self.type_on_target = ""  # '': the target has no such group
         self.kinds_read: list[GroupKind] = []
+        self.kinds_written: list[GroupKind] = []
         self.protocol_type = "consumer"  # '': nobody has ever joined
         self.on_ask: Callable[[], None] = lambda: None
 
@@ -53,6 +55,8 @@ class FakeOffsets(GroupOffsets):
         if self.down:
             raise SourceUnreachable("connection refused")
         self.kinds_read.append(record.kind)
+        if self.type and (self.type == SHARE) is not (record.kind is GroupKind.SHARE):
+            return (), self.left  # as a broker answers who asks by the wrong kind
         found = ((t, p, offset, metadata) for (t, p), (offset, metadata) in self.source_holds.items())
         return tuple(SourceOffset(*each) for each in found), self.left
 
@@ -67,10 +71,11 @@ class FakeOffsets(GroupOffsets):
     async def commit_on_source(self, record: GroupRecord, offsets: Offsets) -> Mapping[TopicPartition, Committed]:
         if self.refuse:
             raise Conflict("the source refuses")
+        self.kinds_written.append(record.kind)
         self.source_holds.update(offsets)
         return {key: Committed(offset, -1, metadata) for key, (offset, metadata) in self.source_holds.items()}
 
-    async def commit_on_target(self, group: str, offsets: Offsets) -> None:
+    async def commit_on_target(self, record: GroupRecord, offsets: Offsets) -> None:
         if self.refuse:
             raise Conflict("the target cluster refuses: OffsetCommit g failed for orders-0: error 25")
         mirrors = self.plane.store.mirrors.values()
@@ -78,10 +83,17 @@ class FakeOffsets(GroupOffsets):
         along = moved_with(mirrors, "l", "g")
         assert failing_over or along or self.plane.store.groups["l", "g"].state is GroupState.PENDING_PROMOTED
         self.commits += 1
+        self.kinds_written.append(record.kind)
         self.target_holds.update(offsets)
 
-    async def on_target(self, group: str) -> Mapping[TopicPartition, Committed]:
+    async def on_target(self, record: GroupRecord) -> Mapping[TopicPartition, Committed]:
+        if self.type_on_target and (self.type_on_target == SHARE) is not (record.kind is GroupKind.SHARE):
+            return {}
         return {key: Committed(offset, -1, metadata) for key, (offset, metadata) in self.target_holds.items()}
+
+    async def target_view(self, record: GroupRecord) -> GroupView:
+        kind = self.type_on_target
+        return GroupView(group="g", state=EMPTY if kind else DEAD, type=kind, protocol_type=kind)
 
     async def target_members(self, record: GroupRecord) -> str:
         return self.members_on_target
@@ -98,7 +110,8 @@ class FakeOffsets(GroupOffsets):
             MemberView(member_id=f"m{index}", client_id="old", host="10.0.0.1", instance_id=self.instance_id)
             for index in range(self.members)
         )
-        return GroupView(group="g", state="Stable", type=self.type, protocol_type=self.protocol_type, members=members)
+        state = "Stable" if self.type else DEAD
+        return GroupView(group="g", state=state, type=self.type, protocol_type=self.protocol_type, members=members)
 
     async def source_members(self, record: GroupRecord) -> str:
         self.on_ask()

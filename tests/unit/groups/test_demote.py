@@ -11,7 +11,7 @@ import pytest
 from gateway.errors import Conflict
 from gateway.groups import demote as demote_group
 from gateway.groups.rules.demote import DemoteLimits
-from gateway.state.records import CarriedOffset, GroupState, MirrorDirection, MirrorState, SourceOffset
+from gateway.state.records import CarriedOffset, GroupKind, GroupState, MirrorDirection, MirrorState, SourceOffset
 from gateway.state.store import StoreError, StoreUncertain
 from tests.support.control.control_plane import Plane
 from tests.support.control.group_scene import KEY, GroupScene, gated_group
@@ -33,6 +33,27 @@ async def test_demote_is_exact_in_the_other_direction(scene: GroupScene) -> None
     assert not scene.open
     again = await scene.promoter.promote("l", "g")
     assert again.offsets == (CarriedOffset("orders", 0, 77, 77, "later"),)
+
+
+@pytest.mark.parametrize("on_source", ["", "share", "classic"])
+async def test_a_group_that_became_a_share_group_on_the_target_goes_back_as_one(
+    scene: GroupScene, on_source: str
+) -> None:
+    """Deleted there and begun anew: asked by the old kind it has no offset, and the source would keep its old ones."""
+    await scene.promoted()
+    await scene.plane.by_hand(replace(scene.record, offsets=()))
+    scene.offsets.type_on_target, scene.offsets.type = "share", on_source
+    scene.offsets.target_holds = {KEY: (77, "")}
+    scene.offsets.kinds_written.clear()
+    if on_source == "classic":
+        with pytest.raises(Conflict, match="'g' is a share group on the target and a consumer group on the source"):
+            await scene.promoter.demote("l", "g")
+        assert (scene.record.state, scene.open, scene.offsets.kinds_written) == (GroupState.PROMOTED, True, [])
+        return
+    record = await scene.promoter.demote("l", "g")
+    assert (record.state, record.kind) == (GroupState.ACTIVE, GroupKind.SHARE)
+    assert scene.offsets.kinds_written == [GroupKind.SHARE]
+    assert scene.offsets.source_holds[KEY] == (77, "")
 
 
 async def test_a_demoted_group_is_not_promoted_by_itself_before_it_was_on_the_source(scene: GroupScene) -> None:

@@ -115,3 +115,10 @@ async def test_a_mirror_back_that_is_behind_is_told_and_not_waited_for(scene: Gr
     await scene.plane.by_hand(stopped)
     assert "mirror it back first" in (await asked(scene, "demote")).blocker
     assert scene.record.state is GroupState.PROMOTED
+
+
+async def test_a_group_that_became_a_share_group_is_asked_as_one(scene: GroupScene) -> None:
+    scene.offsets.type = "share"
+    assert (await asked(scene, "promote")).offsets == (CarriedOffset("orders", 0, 40, 40, "m"),)
+    scene.offsets.type_on_target = "classic"
+    assert "a share group on the source and a consumer group on the target" in (await asked(scene, "promote")).blocker

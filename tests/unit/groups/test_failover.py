@@ -9,7 +9,15 @@ import pytest
 from gateway.errors import TargetUnreachable
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.operations.sources import LinkHealth
-from gateway.state.records import CarriedOffset, GroupState, MirrorMode, MirrorRecord, MirrorState
+from gateway.state.records import (
+    CarriedOffset,
+    GroupKind,
+    GroupState,
+    MirrorMode,
+    MirrorRecord,
+    MirrorState,
+    SourceOffset,
+)
 from tests.support.control.control_plane import Plane
 from tests.support.control.group_scene import KEY, GroupScene, gated_group
 from tests.support.control.mirror_records import changed
@@ -178,6 +186,14 @@ async def test_a_source_that_comes_back_between_the_steps_has_its_groups_again(s
     await fail_over(scene, 90)
     assert scene.record.state is GroupState.ACTIVE
     assert "the source answers again" in scene.promoter.waits_for("l", "g")
+
+
+async def test_what_became_another_kind_before_its_source_goes_is_remembered_as_what_it_is(scene: GroupScene) -> None:
+    scene.offsets.type = "share"
+    await fail_over(scene, 90)
+    scene.lose_source()
+    assert scene.record.kind is GroupKind.SHARE
+    assert scene.promoter.progress_of("l", "g").known == (SourceOffset("orders", 0, 40, "m"),)
 
 
 async def test_what_a_group_of_a_source_that_is_about_to_go_had_committed_is_remembered(scene: GroupScene) -> None:

@@ -48,14 +48,14 @@ class Both(GroupOffsets):
         held = self.source_holds.get(record.source_name, {})
         return tuple(SourceOffset(t, p, offset, text) for (t, p), (offset, text) in held.items()), []
 
-    async def on_target(self, group: str) -> Mapping[TopicPartition, Committed]:
-        held = self.target_holds.get(group, {})
+    async def on_target(self, record: GroupRecord) -> Mapping[TopicPartition, Committed]:
+        held = self.target_holds.get(record.group, {})
         return {key: Committed(offset, -1, text) for key, (offset, text) in held.items()}
 
-    async def commit_on_target(self, group: str, offsets: Offsets) -> None:
+    async def commit_on_target(self, record: GroupRecord, offsets: Offsets) -> None:
         if offsets:
-            self.commits.append((group, dict(offsets)))
-            self.target_holds.setdefault(group, {}).update(offsets)
+            self.commits.append((record.group, dict(offsets)))
+            self.target_holds.setdefault(record.group, {}).update(offsets)
 
     async def target_retention_minutes(self) -> int | None:
         return None
@@ -261,10 +261,10 @@ async def test_trouble_with_one_group_is_its_own(make: Make) -> None:
     scene.reads("g", 40)
     inner = scene.both.commit_on_target
 
-    async def refuse(group: str, offsets: Offsets) -> None:
-        if group == "bad":
+    async def refuse(record: GroupRecord, offsets: Offsets) -> None:
+        if record.group == "bad":
             raise Conflict("the target cluster refuses: metadata too large")
-        await inner(group, offsets)
+        await inner(record, offsets)
 
     scene.both.commit_on_target = refuse
 

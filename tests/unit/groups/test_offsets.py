@@ -17,6 +17,6 @@ async def test_a_leader_whose_lease_is_over_commits_nothing_on_either_side(plane
     door = Door(parts.records, parts.locks, lease_valid=lambda: False)
     offsets = GroupOffsets(parts.records, parts.sources, parts.target, door)
     with pytest.raises(TargetUnreachable, match="not heard by its fleet for too long, and another one may lead"):
-        await offsets.commit_on_target("g", {KEY: (40, "")})
+        await offsets.commit_on_target(record, {KEY: (40, "")})
     with pytest.raises(SourceUnreachable, match="not heard by its fleet for too long"):
         await offsets.commit_on_source(record, {KEY: (40, "")})

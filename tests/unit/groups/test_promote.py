@@ -71,6 +71,20 @@ async def test_a_group_is_carried_as_what_it_is_on_the_source_now(
     assert set(scene.offsets.kinds_read[marked:]) == {kind}
 
 
+async def test_a_group_that_becomes_another_kind_while_it_is_promoted_is_carried_as_what_it_is(
+    scene: GroupScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = scene.offsets.commit_on_target
+
+    async def then_another(record: GroupRecord, offsets: Offsets) -> None:
+        await commit(record, offsets)
+        scene.offsets.type, scene.offsets.source_holds = SHARE, {KEY: (55, "")}
+
+    monkeypatch.setattr(scene.offsets, "commit_on_target", then_another)
+    record = await scene.promoter.promote("l", "g")
+    assert (record.kind, record.offsets) == (GroupKind.SHARE, (CarriedOffset("orders", 0, 55, 55, ""),))
+
+
 async def test_by_itself_after_the_quiet_period(scene: GroupScene) -> None:
     scene.wait_at_the_gate()
     states = []
@@ -321,8 +335,8 @@ async def test_offsets_are_translated_anew_when_the_mirror_failed_behind_their_c
     mirror = scene.plane.store.mirrors["l", "orders"]
     commit = scene.offsets.commit_on_target
 
-    async def fails_behind_it(group: str, offsets: Offsets) -> None:
-        await commit(group, offsets)
+    async def fails_behind_it(record: GroupRecord, offsets: Offsets) -> None:
+        await commit(record, offsets)
         if scene.offsets.commits == 1:
             await scene.plane.by_hand(replace(mirror, state=MirrorState.FAILED))
 
@@ -532,7 +546,7 @@ async def test_a_commit_between_the_last_two_looks_is_seen(scene: GroupScene, mo
     """The offsets were read back; a member comes, commits and leaves before the mark."""
     on_target, asks = scene.offsets.on_target, list[bool]()
 
-    async def read_back(group: str) -> Mapping[TopicPartition, Committed]:
+    async def read_back(record: GroupRecord) -> Mapping[TopicPartition, Committed]:
         def came_and_left() -> None:
             scene.later(0.9 if asks else 0.1)
             if not asks:
@@ -540,7 +554,7 @@ async def test_a_commit_between_the_last_two_looks_is_seen(scene: GroupScene, mo
                 scene.offsets.source_holds = {KEY: (95, "m")}
 
         scene.offsets.on_ask = came_and_left
-        return await on_target(group)
+        return await on_target(record)
 
     scene.offsets.on_target = read_back  # type: ignore[method-assign]
     record = await scene.promoter.promote("l", "g")

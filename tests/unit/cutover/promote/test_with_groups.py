@@ -17,6 +17,7 @@ from gateway.groups.promote import GroupPromotions
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.state.records import (
     CarriedOffset,
+    GroupKind,
     GroupRecord,
     GroupState,
     MirrorDirection,
@@ -330,6 +331,51 @@ async def test_home_without_an_offset_that_was_carried_over_is_refused(scene: Se
         await scene.promote()
     assert scene.state() is GroupState.PROMOTED
     assert scene.offsets.source_holds == {KEY: (40, "m")}
+
+
+async def is_another(scene: SetScene, *, home: bool, recorded: GroupKind, told: str) -> None:
+    """The group was deleted at its origin and begun there anew as the other kind; no record says so yet."""
+    if home:
+        scene.offsets.type_on_target = told
+    else:
+        scene.offsets.type = told
+    await scene.plane.by_hand(replace(scene.group, kind=recorded, offsets=()))
+
+
+KINDS = [(GroupKind.CONSUMER, "share", GroupKind.SHARE), (GroupKind.SHARE, "consumer", GroupKind.CONSUMER)]
+
+
+@pytest.mark.parametrize("way_home", [False, True])
+@pytest.mark.parametrize(("recorded", "told", "kind"), KINDS)
+async def test_a_group_that_became_another_kind_is_carried_as_what_it_is(
+    scene: SetScene, way_home: bool, recorded: GroupKind, told: str, kind: GroupKind
+) -> None:
+    """Asked by the old kind it has no offset: it would begin by auto.offset.reset on the other side."""
+    if way_home:
+        await home(scene)
+        scene.offsets.type = told  # deleted and made anew there, too
+    await is_another(scene, home=way_home, recorded=recorded, told=told)
+    await scene.promote()
+    assert scene.group.kind is kind
+    assert scene.offsets.kinds_written == [kind]
+    there, at = (scene.offsets.source_holds, (70, "n")) if way_home else (scene.offsets.target_holds, (40, "m"))
+    assert there[KEY] == at
+
+
+@pytest.mark.parametrize("way_home", [False, True])
+async def test_a_group_that_is_of_another_kind_on_the_other_side_is_refused(scene: SetScene, way_home: bool) -> None:
+    """Its start offsets would be set as a share group's, whose name no consumer can join by."""
+    if way_home:
+        await home(scene)
+    else:
+        scene.offsets.type_on_target = "consumer"
+    await is_another(scene, home=way_home, recorded=GroupKind.CONSUMER, told="share")
+    before = scene.state()
+    where = "target and a consumer group on the source" if way_home else "source and a consumer group on the target"
+    with pytest.raises(Conflict, match=f"group 'g' is a share group on the {where}"):
+        await scene.promote()
+    assert scene.state() is before
+    assert scene.offsets.kinds_written == []
 
 
 @pytest.mark.parametrize("back", [False, True])
