@@ -109,8 +109,13 @@ class Acceptor:
     """
 
     def __init__(
-        self, sockets: list[socket.socket], loop: asyncio.AbstractEventLoop, accepted: Callable[[socket.socket], None]
+        self,
+        sockets: list[socket.socket],
+        loop: asyncio.AbstractEventLoop,
+        accepted: Callable[[socket.socket], None],
+        rests: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._rests = rests
         self._sockets = sockets
         self._loop = loop
         self._accepted = accepted
@@ -135,6 +140,8 @@ class Acceptor:
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(_AT_ONCE):
+            if self._rests():
+                return
             try:
                 connection, _ = listening.accept()
             except OSError as exc:
@@ -167,11 +174,13 @@ async def listen(
     accepted: Callable[[socket.socket], None],
     *,
     shared: bool = False,
+    rests: Callable[[], bool] = lambda: False,
 ) -> Acceptor:
     """Listen on all addresses of `host` ("" for every interface).
 
     Args:
         shared: other processes of this user may listen there, too, if they say so likewise (SO_REUSEPORT).
+        rests: no more are to be accepted in this turn of the loop.
 
     Raises:
         OSError: it does not resolve, or the port is taken.
@@ -187,7 +196,7 @@ async def listen(
         for listening in sockets:
             listening.close()
         raise
-    return Acceptor(sockets, loop, accepted)
+    return Acceptor(sockets, loop, accepted, rests)
 
 
 async def connect(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.transport.event_loop_io import EventLoopIO, Opaque, Receiver
+from gateway.transport.first_reads import Readers
 from gateway.transport.pipes import SPLICE_FLAGS
 from gateway.transport.send_buffer import SendBuffer
 from gateway.transport.sockets import forget_unsent, peer_host
@@ -28,14 +29,25 @@ _FLUSH_S: Final = 10.0  # how long a closed wire may take to write what it still
 
 
 class Wire(SendBuffer):
-    """One connected, non-blocking socket. Reading starts with `start`. `to_broker`: see `Dirty`."""
+    """One connected, non-blocking socket. Reading starts with `start`.
 
-    __slots__ = ("_large", "_paused", "_receive", "_registered", "_stream", "_to")
+    `to_broker`: see `Dirty`. `readers`: who tells that there is something to read until the peer is `trusted`; then, or
+    without one, it is the event loop.
+    """
+
+    __slots__ = ("_large", "_paused", "_readers", "_receive", "_registered", "_stream", "_to")
 
     def __init__(
-        self, sock: socket.socket, receiver: Receiver, event_loop_io: EventLoopIO, *, to_broker: bool = False
+        self,
+        sock: socket.socket,
+        receiver: Receiver,
+        event_loop_io: EventLoopIO,
+        *,
+        to_broker: bool = False,
+        readers: Readers | None = None,
     ) -> None:
         super().__init__(sock, receiver, event_loop_io, to_broker=to_broker)
+        self._readers: Readers = readers or event_loop_io.loop
         self._receive: Callable[[memoryview], None] = receiver.data_received
         self._stream: Opaque | None = None
         self._to: Wire | None = None
@@ -69,14 +81,23 @@ class Wire(SendBuffer):
         if not self._registered and not self._closing:
             self._register()
 
+    def trusted(self) -> None:
+        """The peer is no stranger any more: it is read in each turn in which there is something."""
+        loop, registered = self._event_loop_io.loop, self._registered
+        if self._readers is not loop:
+            self._unregister()
+            self._readers = loop
+            if registered:
+                self._register()
+
     def _register(self) -> None:
         self._registered = True
-        self._event_loop_io.loop.add_reader(self._fd, self._readable)
+        self._readers.add_reader(self._fd, self._readable)
 
     def _unregister(self) -> None:
         if self._registered:
             self._registered = False
-            self._event_loop_io.loop.remove_reader(self._fd)
+            self._readers.remove_reader(self._fd)
 
     def _readable(self) -> None:
         if self._paused:

@@ -17,6 +17,7 @@ from gateway.proxy.rules.last_rights import LastRights
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.loop_shares import LoopShares
 from gateway.proxy.rules.own_names import OwnNames
+from gateway.proxy.rules.turn_slices import TurnSlices
 from gateway.proxy.rules.unproven_requests import UnprovenRequests
 from gateway.proxy.rules.waiters import WaiterCounts
 from gateway.proxy.rules.write_quotas import WriteQuotas
@@ -25,6 +26,7 @@ from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.session.session import Handler, Session
 from gateway.proxy.session.stats import API_KEYS, ProxyStats
 from gateway.transport.event_loop_io import EventLoopIO
+from gateway.transport.first_reads import FirstReads
 
 _log = structlog.get_logger("lockgate.proxy")
 
@@ -42,6 +44,9 @@ class Sessions:
         answers: that of answers that are not taken.
         unproven: that of requests before a login.
         shares: of the event loop's time, by client.
+        accepts: slices of turns in which connections are accepted.
+        strangers: those in which clients that have not logged in are read, and closed.
+        first_reads: their sockets.
         quotas: of writes to sources, by principal.
         connect: connects a session to its target broker; set by the listeners.
     """
@@ -73,6 +78,9 @@ class Sessions:
         self.answers = HeldAnswers(limits.held_answer_bytes)
         self.unproven = UnprovenRequests(limits.held_request_bytes)
         self.shares = LoopShares(clock, loop.call_soon, loop.call_later)
+        self.accepts = TurnSlices(clock, loop.call_soon)
+        self.strangers = TurnSlices(clock, loop.call_soon)
+        self.first_reads = FirstReads(loop, self.strangers.when_due)
         self.quotas = WriteQuotas(limits.forwarded_bytes_per_second)
         self.rights = LastRights()
         self.own_names = OwnNames()

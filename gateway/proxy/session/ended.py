@@ -34,6 +34,9 @@ class NoConnection:
     def resume_reading(self) -> None:
         """Nothing comes."""
 
+    def trusted(self) -> None:
+        """It is closed."""
+
     def close(self) -> None:
         """It is closed."""
 

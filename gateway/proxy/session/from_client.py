@@ -165,6 +165,7 @@ class FromClient(Session):
             self._memory.ended(self)
             self._memory = held
             held.holds(self, self._held, unfinished=self._requests.collecting)
+            self._client.trusted()
 
     def close(self, reason: str) -> None:
         """See `Session.close`. What nobody will look at any more is not kept until garbage is collected next: a session

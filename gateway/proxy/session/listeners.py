@@ -207,8 +207,9 @@ class Listeners:
                 listener.host,
                 port,
                 BACKLOG,
-                lambda sock: self._accepted(listener, node_id, sock),
+                lambda sock: sessions.accepts.do(lambda: self._accepted(listener, node_id, sock)),
                 shared=self._shares_ports,
+                rests=lambda: sessions.accepts.is_over,
             )
         else:
             tls = None if listener.tls is None else self._names.context(listener)
@@ -313,7 +314,7 @@ class Listeners:
         if self._target.available:
             self._sessions.rights.heard(now)
         for session, reason in self._timeouts.look(self._sessions.open, now):
-            session.close(reason)
+            self._sessions.strangers.when_due(session.host, partial(session.close, reason))
         for taker in self._sessions.answers.too_slow(now):
             _log.warning("a client that takes no answers while others wait for their room is closed")
             taker.close(HOLDS_OTHERS_UP)
@@ -335,3 +336,4 @@ class Listeners:
                 await self._sessions.no_sessions.wait()
         for session in list(self._sessions.open):
             session.close("shutdown: grace is over")
+        self._sessions.first_reads.close()

@@ -48,6 +48,11 @@ class ProxySession(FromClient, FromBroker):
             self.principal = self.certificate_principal
             self.client_known()
 
+    @property
+    def is_stranger(self) -> bool:
+        """Its client has never logged in, and has to."""
+        return self._memory is self.context.unproven
+
     def client_connected(self, wire: Connected, host: str) -> None:
         """The client is there, on `host`. It gets a connection to its target broker for the head of a request."""
         self.host = host

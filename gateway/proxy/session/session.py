@@ -61,6 +61,9 @@ MOST_UNANSWERED: Final = 256
 """Requests of a connection. A broker works off one after the other; who sends more is not read until some are
 answered."""
 
+CLOSE_S: Final = 0.0002
+"""What the end of a session takes of the event loop."""
+
 LEASE_OVER = "write lease over: the outcome of a write is unknown"
 """Why a connection closes whose answer comes when nobody waits for this gateway any more (`fleet/rules/leases.py`)."""
 
@@ -152,6 +155,9 @@ class Connected(Protocol):
 
     def resume_reading(self) -> None:
         """Read on."""
+
+    def trusted(self) -> None:
+        """Its peer has logged in."""
 
     def close(self) -> None:
         """Close, when what was written has left."""
@@ -489,6 +495,10 @@ class Session(ABC):
         self._sequencer.forget()
         self.context.session_closed(self, reason)
         self.context.loop.call_soon(self._let_go)
+
+    def close_in_turn(self, reason: str) -> None:
+        """Close it, in a slice of its client's: thousands that end together are as many turns as they take."""
+        self.context.shares.pace(self.share, CLOSE_S, lambda: self.close(reason))
 
     def _let_go(self) -> None:
         """Of all that knows this session: see `ended.py`."""

@@ -14,7 +14,7 @@ from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.naming_clients import place_of
 from gateway.proxy.session.proxy_session import ProxySession
-from gateway.transport.sockets import forget_unsent, unacknowledged
+from gateway.transport.sockets import forget_unsent, peer_host, unacknowledged
 from gateway.transport.wire import Wire
 from protocol.wire import Buffer
 
@@ -32,6 +32,7 @@ class ClientSide(asyncio.Protocol):
     def __init__(
         self, context: Sessions, node_id: int | None, listener: Listener | None = None, host: str = ""
     ) -> None:
+        self._context = context
         self._host = host
         self._session = ProxySession(context, node_id, listener)
         self._is_connected = False
@@ -45,8 +46,11 @@ class ClientSide(asyncio.Protocol):
 
     def accepted(self, sock: socket.socket) -> None:
         """A plain connection."""
-        wire = Wire(sock, self, self._session.context.wires)
-        self._session.client_connected(wire, self._host or wire.peer_host)
+        session = self._session
+        host = self._host or peer_host(sock)
+        readers = self._context.first_reads.of(host) if session.is_stranger else None
+        wire = Wire(sock, self, self._context.wires, readers=readers)
+        session.client_connected(wire, host)
         wire.start()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -69,7 +73,7 @@ class ClientSide(asyncio.Protocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._session.close("client closed" if exc is None else f"client connection lost: {exc}")
+        self._session.close_in_turn("client closed" if exc is None else f"client connection lost: {exc}")
 
     def pause_writing(self) -> None:
         self._session.pause_upstream(True)
@@ -99,7 +103,7 @@ class UpstreamSide(asyncio.Protocol):
         """Replaced at birth."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._session.close("target broker closed" if exc is None else f"target broker lost: {exc}")
+        self._session.close_in_turn("target broker closed" if exc is None else f"target broker lost: {exc}")
 
     def pause_writing(self) -> None:
         self._session.pause_client(True)
@@ -142,6 +146,9 @@ class TransportWire:
     def writelines(self, pieces: Sequence[Buffer]) -> None:
         """Write several pieces as one."""
         self._transport.write(b"".join(pieces))
+
+    def trusted(self) -> None:
+        """It is read as before: the event loop has decrypted what it read."""
 
     def take_back(self) -> None:
         """Close at once. What has not come to the peer by now never will."""

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import struct
+from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import pytest
 
+from gateway.proxy.rules.loop_shares import SLICE_S
+from gateway.proxy.rules.turn_slices import STRANGERS_S, TurnSlices
 from gateway.proxy.rules.unproven_requests import OVER
 from gateway.proxy.session.proxy_session import ProxySession
+from gateway.proxy.session.session import CLOSE_S
+from gateway.proxy.session.sides import ClientSide
+from gateway.transport.first_reads import FirstReads
 from protocol.apis import ApiKey
 from protocol.codec import encode_request
 from protocol.messages import HeartbeatRequest, SaslHandshakeRequest
@@ -145,3 +153,99 @@ async def test_no_broker_is_asked_for_by_garbage(talk: Conversation, garbage: by
     peer = Peer(talk, broker=False)
     peer.says(garbage)
     assert (asked, peer.session.closed) == ([], True)
+
+
+MANY = 300
+
+
+async def turn() -> None:
+    """One of the event loop."""
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    loop.call_soon(over.set_result, None)
+    await over
+
+
+class Crowd:
+    """Clients on real sockets, whose gateway takes `seconds` to read one of them."""
+
+    def __init__(self, talk: Conversation, seconds: float) -> None:
+        self.talk = talk
+        self.now = 5.0
+        self.read_in_turn = [0]
+        loop = talk.context.wires.loop = asyncio.get_running_loop()
+        slices = TurnSlices(lambda: self.now, loop.call_soon)
+        talk.context.first_reads = FirstReads(loop, slices.when_due)
+        self.clients: list[socket.socket] = []
+        self.sides: list[ClientSide] = []
+        for _ in range(MANY):
+            ours, client = socket.socketpair()
+            ours.setblocking(False)
+            side = ClientSide(talk.context, 1, None, "10.0.0.8")
+            cast("Any", side).data_received = self._read(side.data_received, seconds)
+            side.accepted(ours)
+            self.clients.append(client)
+            self.sides.append(side)
+
+    def _read(self, read: Callable[[Any], None], seconds: float) -> Callable[[Any], None]:
+        def reads(data: Any) -> None:
+            self.now += seconds
+            self.read_in_turn[-1] += 1
+            read(data)
+
+        return reads
+
+    async def until(self, count: int) -> None:
+        """Turns of the loop until so many were read."""
+        async with asyncio.timeout(20):
+            while sum(self.read_in_turn) < count:
+                self.read_in_turn.append(0)
+                await turn()
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.close()
+        for side in self.sides:
+            side._session.close("over")
+        self.talk.context.first_reads.close()
+
+
+@pytest.fixture
+async def crowd(talk: Conversation) -> AsyncIterator[Crowd]:
+    crowd = Crowd(talk, STRANGERS_S / 5)
+    yield crowd
+    crowd.close()
+
+
+async def test_a_turn_reads_few_strangers_however_many_have_sent_something(crowd: Crowd) -> None:
+    for client in crowd.clients:
+        client.sendall(handshake()[:9])
+    await crowd.until(MANY)
+    assert max(crowd.read_in_turn) <= 10  # the rest of the slice before, and a whole one
+    for client in crowd.clients:
+        client.sendall(handshake()[9:10])
+    await crowd.until(2 * MANY)
+    assert max(crowd.read_in_turn) <= 10
+
+
+async def test_who_has_logged_in_is_no_stranger_on_the_wire(crowd: Crowd) -> None:
+    crowd.clients[0].sendall(handshake()[:9])
+    await crowd.until(1)
+    crowd.sides[0]._session._client.trusted()
+    for client in crowd.clients:
+        client.sendall(handshake()[9:10])
+    await crowd.until(MANY + 1)
+    assert len(crowd.talk.context.first_reads._readers) == MANY - 1
+
+
+async def test_clients_that_end_together_are_closed_in_turns(talk: Conversation) -> None:
+    peers = [Peer(talk) for _ in range(MANY)]
+    for each in peers:
+        each.session.close_in_turn("client closed")
+    closed = [sum(each.session.closed for each in peers)]
+    assert closed[0] <= SLICE_S / CLOSE_S
+    async with asyncio.timeout(20):
+        while closed[-1] < MANY:
+            await turn()
+            closed.append(sum(each.session.closed for each in peers))
+            assert closed[-1] - closed[-2] <= 2 * SLICE_S / CLOSE_S

@@ -13,6 +13,7 @@ import pytest
 
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.session.sides import ClientSide, UpstreamSide
+from gateway.transport.first_reads import FirstReads
 from protocol.apis import ApiKey
 from protocol.header import frame_request
 from tests.support.control.gates import gate
@@ -85,7 +86,8 @@ async def connected(asks_login: bool) -> weakref.ref[ProxySession]:
     ours, client = socket.socketpair()
     ours.setblocking(False)
     side = ClientSide(talk.context, 1, None, "10.0.0.7")
-    talk.context.wires.loop = asyncio.get_running_loop()
+    loop = talk.context.wires.loop = asyncio.get_running_loop()
+    talk.context.first_reads = FirstReads(loop, talk.context.strangers.when_due)
     side.accepted(ours)
     session = side._session
     upstream, broker = socket.socketpair()
@@ -98,6 +100,7 @@ async def connected(asks_login: bool) -> weakref.ref[ProxySession]:
     client.close()
     await wait_until_async(lambda: session.closed)
     broker.close()
+    talk.context.first_reads.close()
     return weakref.ref(session)
 
 
