@@ -21,7 +21,7 @@ HELP: Final = "Spark jobs: copy a backlog, translate offsets, audit, plan."
 NEEDS: Final = "the jobs need Spark: pip install '.[spark]' in the folder of lockgate's sources, and Java 17"
 _EXTRA: Final = ("pyspark", "pyarrow", "py4j")
 _ANYTHING: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
-_COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "catch-up": ("catch_up", "Copy the backlog of mirror topics up to the tail, where the gateway goes on by itself."),
     "translate-offsets": ("translate", "Translate the groups' offsets on the source into offsets of the target."),
     "audit": ("audit", "Compare topics of two clusters up to their ends as of now."),
@@ -45,11 +45,11 @@ class LazyJobs(ShownGroup):
 def _commands() -> TyperGroup:
     jobs = ApiTyper(help=HELP)
     try:
-        found = {name: import_module(f"gateway.cli.jobs.{module}") for name, (module, _) in _COMMANDS.items()}
+        found = {name: import_module(f"gateway.cli.jobs.{module}") for name, (module, _) in COMMANDS.items()}
     except ModuleNotFoundError as exc:
         if exc.name is None or exc.name.split(".")[0] not in _EXTRA:
             raise
-        for name, (_, words) in _COMMANDS.items():
+        for name, (_, words) in COMMANDS.items():
             told = f"{words}\n\nIts options are shown once Spark is there: {NEEDS}."
             jobs.command(name, help=told, context_settings=_ANYTHING)(_refuse)
     else:

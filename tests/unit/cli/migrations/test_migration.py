@@ -14,6 +14,7 @@ from gateway.cli import consent
 from gateway.cli.main import app
 from gateway.errors import Conflict
 from gateway.migration.rules.client_errors import TOPIC, AnswerCount, ClientErrors, Failure, Name
+from gateway.migration.rules.snapshot import SourceSnapshot, TopicSeen
 from gateway.state.records import MirrorDirection, Undo
 from protocol.errors import ErrorCode
 from tests.support.control.mirror_records import changed
@@ -85,6 +86,20 @@ def test_the_schema_is_json(run):
 
 def test_a_link_that_is_not_there(linked, run, file):
     assert run("migration", "discover", "--link", "x", code=1).stderr == "error: link 'x' does not exist\n"
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_o_is_the_format_of_a_discovery_and_writes_no_file(linked, run, tmp_path, monkeypatch, form):
+    async def seen(*_: object) -> SourceSnapshot:
+        return SourceSnapshot(topics=(TopicSeen(name="orders"),))
+
+    monkeypatch.setattr(linked.plane.service.discovery, "_read", seen)
+    monkeypatch.chdir(tmp_path)
+    told = yaml.safe_load(run("migration", "discover", "--link", "l", "-o", form).stdout)
+    assert {"sets", "file"} <= told.keys()
+    assert list(tmp_path.iterdir()) == []
+    assert run("migration", "discover", "--link", "l", "-f", "draft.yaml").exit_code == 0
+    assert yaml.safe_load((tmp_path / "draft.yaml").read_text()) == yaml.safe_load(told["file"])
 
 
 async def nothing_open(access):
