@@ -14,7 +14,7 @@ from gateway.errors import BadRequest, Conflict
 from gateway.groups.reports import GroupReports
 from gateway.kafka.rules.names import bad_name
 from gateway.links.checks import LinkChecks, has_credentials, parsed
-from gateway.links.rules.update import Remains, left_behind
+from gateway.links.rules.update import Remains, left_behind, why_schemas_stay
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
@@ -23,6 +23,7 @@ from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskStatus
 from gateway.operations.records import Records
 from gateway.operations.secrets.rules.references import shown
 from gateway.operations.sources import LinkHealth, Sources
+from gateway.schemas.rules.remember import of_link
 from gateway.state import link_config
 from gateway.state.codec import Record
 from gateway.state.mirror_states import shown as mirror_shown
@@ -162,9 +163,10 @@ class Links:
         """Delete a link with the records of its mirrors and groups; topics stay as they are.
 
         Without `force` only when nothing is lost by it: every mirror STOPPED, long enough ago that no producer
-        retries what was mirrored, and every group PROMOTED. With it, mirroring just ends: what clients of the
-        gateway write to those topics from then on goes to the target, and gated groups read there from wherever
-        the target has them. A running promote is never cut off.
+        retries what was mirrored, every group PROMOTED, and no subject of the target's registry in mode IMPORT. With
+        it, mirroring just ends: what clients of the gateway write to those topics from then on goes to the target,
+        gated groups read there from wherever the target has them, and subjects stay in their mode. A running promote
+        is never cut off.
 
         Raises:
             NotFound: no such link.
@@ -178,7 +180,7 @@ class Links:
             def still_allowed() -> None:
                 if (mirrors, groups) != (self._mirrors_of(name), self._groups_of(name)):
                     raise Conflict(f"link '{name}': a mirror or a group of it was changed meanwhile; try again")
-                reason = _why_not_deleted(mirrors, groups, self._retried_s(mirrors), force=force)
+                reason = self._why_not_deleted(name, mirrors, groups, force=force)
                 if reason:
                     raise Conflict(f"link '{name}': {reason}")
 
@@ -204,8 +206,19 @@ class Links:
         """What `delete` would leave, and why it would be refused now; nothing is changed. NotFound as there."""
         self._records.link(name)
         mirrors, groups = self._mirrors_of(name), self._groups_of(name)
-        refusal = _why_not_deleted(mirrors, groups, self._retried_s(mirrors), force=force)
-        return DeletePlan(name, refusal, left_behind(mirrors, groups))
+        refusal = self._why_not_deleted(name, mirrors, groups, force=force)
+        return DeletePlan(name, refusal, left_behind(mirrors, groups, self._imported(name)))
+
+    def _why_not_deleted(
+        self, name: str, mirrors: Sequence[MirrorRecord], groups: Sequence[GroupRecord], *, force: bool
+    ) -> str:
+        reason = _why_not_deleted(mirrors, groups, self._retried_s(mirrors), force=force)
+        return reason or ("" if force else why_schemas_stay(name, self._imported(name)))
+
+    def _imported(self, link: str) -> Sequence[str]:
+        """Subjects of the target's registry that the link keeps in mode IMPORT."""
+        of_this = of_link(self._records.store.schemas.get(link, {}), self._records.link(link).link_id)
+        return sorted(subject for subject, record in of_this.items() if record.imports and not record.promoted)
 
     def _retried_s(self, mirrors: Sequence[MirrorRecord]) -> float:
         return max((self._publisher.retried_s(mirror.mirror_topic) for mirror in mirrors), default=0.0)

@@ -122,9 +122,10 @@ class LinkTaskList(BaseModel):
 
 
 class RemainsData(BaseModel):
-    """What stays when the link is gone: a topic or a group, and who writes or reads it where then."""
+    """What stays when the link is gone: a topic, a group, or a subject of the target's registry in mode IMPORT; and who
+    writes or reads it where then."""
 
-    kind: Literal["topic", "group"]
+    kind: Literal["topic", "group", "subject"]
     name: str
     state: str
     then: str

@@ -17,6 +17,7 @@ from typing import Final
 
 from gateway.errors import BadRequest, Conflict
 from gateway.operations.secrets.rules.references import SECRETS, is_encrypted, is_plain
+from gateway.schemas.rules.model import IMPORT
 from gateway.state import link_config
 from gateway.state.ack import Ack
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, MirrorState
@@ -175,20 +176,41 @@ def require_running(link: LinkRecord, topics: Sequence[str]) -> None:
         )
 
 
-def left_behind(mirrors: Sequence[MirrorRecord], groups: Sequence[GroupRecord]) -> Sequence[Remains]:
-    """What is there, and who writes or reads where, once a link with these is deleted; topics stay as they are."""
+def why_schemas_stay(link: str, imported: Sequence[str]) -> str:
+    """Why a link is not deleted that keeps these subjects in mode IMPORT; '' when there are none."""
+    if not imported:
+        return ""
+    return (
+        f"{len(imported)} subject(s) of the target's registry are in mode IMPORT, such as '{imported[0]}', where no "
+        f"client can register; hand them over first: lockgate link schemas promote {link}; or use force"
+    )
+
+
+def left_behind(
+    mirrors: Sequence[MirrorRecord], groups: Sequence[GroupRecord], imported: Sequence[str] = ()
+) -> Sequence[Remains]:
+    """What is there, and who writes or reads where, once a link with these is deleted; topics stay as they are.
+
+    `imported`: subjects that the link keeps in mode IMPORT."""
     topics = [Remains("topic", mirror.mirror_topic, mirror.state.value, _topic_then(mirror)) for mirror in mirrors]
-    return [*topics, *(Remains("group", group.group, group.state.value, _group_then(group)) for group in groups)]
+    subjects = [Remains("subject", name, IMPORT, _SUBJECT_THEN) for name in imported]
+    of_groups = (Remains("group", group.group, group.state.value, _group_then(group)) for group in groups)
+    return [*topics, *of_groups, *subjects]
 
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """`kind`: topic or group. `then`: one sentence."""
+    """`kind`: topic, group or subject. `then`: one sentence."""
 
     kind: str
     name: str
     state: str
     then: str
+
+
+_SUBJECT_THEN: Final = (
+    "stays in mode IMPORT on the target's registry: no client can register there until somebody takes the mode away"
+)
 
 
 def _topic_then(mirror: MirrorRecord) -> str:

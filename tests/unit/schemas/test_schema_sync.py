@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from typing import Any
@@ -442,12 +443,34 @@ async def test_promote_waits_for_what_is_not_there(pair: RegistryPair) -> None:
 async def test_a_link_that_is_deleted_forgets_its_schemas(pair: RegistryPair) -> None:
     scene(pair.source)
     await pair.linked()
+    await pair.sync.promote("l")
     await pair.plane.service.links.delete("l")
     assert not pair.plane.store.schemas["l"]
     assert pair.target.content() == pair.source.content()
     await pair.linked()  # and another one finds them
     assert pair.at_rest()
     assert all(entry.own for record in pair.plane.store.schemas["l"].values() for entry in record.entries)
+
+
+async def test_a_link_leaves_no_subject_in_mode_import_unsaid(pair: RegistryPair) -> None:
+    """Nobody else would take the mode away, and no client can register while it is there."""
+    scene(pair.source)
+    await pair.linked()
+    links = pair.plane.service.links
+    reason = "6 subject(s) of the target's registry are in mode IMPORT, such as 'copies-value'"
+    with pytest.raises(Conflict, match=re.escape(reason)):
+        await links.delete("l")
+    plan = links.plan_delete("l")
+    assert reason in plan.refusal
+    assert [(one.kind, one.name, one.state) for one in plan.remains][:2] == [
+        ("subject", "copies-value", "IMPORT"),
+        ("subject", "lines-value", "IMPORT"),
+    ]
+    assert "lockgate link schemas promote l" in plan.refusal
+    assert not links.plan_delete("l", force=True).refusal
+    await pair.sync.promote("l")
+    assert not links.plan_delete("l").remains
+    await links.delete("l")
 
 
 async def test_without_registries_nothing_is_copied(plane: Plane) -> None:
