@@ -17,7 +17,7 @@ from gateway.groups.share_offsets import held_offsets, set_offsets
 from gateway.kafka.admin import describe_broker_configs
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import Committed
-from gateway.kafka.connection.errors import NetError
+from gateway.kafka.connection.errors import NetError, PartitionErrors
 from gateway.kafka.groups import GroupView, describe_group, remove_any_members
 from gateway.kafka.offsets import EARLIEST, LATEST, OffsetAt, list_offsets
 from gateway.kafka.share_groups import share_offsets
@@ -87,16 +87,17 @@ class GroupOffsets:
     async def source_ranges(
         self, record: GroupRecord, offsets: Iterable[SourceOffset]
     ) -> Mapping[TopicPartition, tuple[int, int]]:
-        """(log start, log end) on the source of the offsets' partitions; empty when the source does not tell."""
+        """(log start, log end) on the source of the offsets' partitions, as far as it tells."""
         cluster, names = await self.source(record), self._source_topics(record.link)
         asked = {(offset.topic, offset.partition): (names[offset.topic], offset.partition) for offset in offsets}
         keys = list(asked.values())
         try:
-            starts, ends = await asyncio.gather(_list(cluster, keys, EARLIEST), _list(cluster, keys, LATEST))
+            starts, ends = await asyncio.gather(_told(cluster, keys, EARLIEST), _told(cluster, keys, LATEST))
         except NetError as error:
             _log.info("log ranges not read", link=record.link, group=record.group, reason=str(error))
             return {}
-        return {key: (starts[at].offset, ends[at].offset) for key, at in asked.items()}
+        told = {key: at for key, at in asked.items() if at in starts and at in ends}
+        return {key: (starts[at].offset, ends[at].offset) for key, at in told.items()}
 
     async def ask_for_leaders(self, record: GroupRecord, topics: Iterable[str]) -> None:
         """What one of the source's brokers told of these mirror topics may be of the past: whom to ask next is asked of
@@ -242,3 +243,12 @@ async def _list(cluster: Cluster, keys: Iterable[TopicPartition], at: int) -> Ma
     for topic, partition in keys:
         wanted.setdefault(topic, {})[partition] = at
     return await list_offsets(cluster, wanted)
+
+
+async def _told(cluster: Cluster, keys: Iterable[TopicPartition], at: int) -> Mapping[TopicPartition, OffsetAt]:
+    """As `_list`, of those that tell: one whose leader is away hides no other."""
+    try:
+        return await _list(cluster, keys, at)
+    except PartitionErrors as exc:
+        _log.info("log ranges not read of some partitions", reason=str(exc))
+        return exc.partial
