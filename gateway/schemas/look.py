@@ -66,12 +66,19 @@ class RegistryReader:
     """One look, for one link."""
 
     def __init__(
-        self, source: Registry, target: Registry, records: Mapping[str, SchemaRecord], asked: RegistryQuery
+        self,
+        source: Registry,
+        target: Registry,
+        records: Mapping[str, SchemaRecord],
+        asked: RegistryQuery,
+        go_on: Callable[[], None],
     ) -> None:
+        """`go_on`: called before most requests; raises to break the look off."""
         self._source = source
         self._target = target
         self._records = records
         self._asked = asked
+        self._go_on = go_on
         self._versions: Counter[RegistrySide] = Counter()
 
     async def take(self) -> RegistriesView:
@@ -245,6 +252,7 @@ class RegistryReader:
 
         async def worker() -> None:
             for item in left:
+                self._go_on()
                 found[item] = await ask(item)
 
         work = [asyncio.create_task(worker(), name=f"schema registry {number}") for number in range(AT_ONCE)]

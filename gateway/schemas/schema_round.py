@@ -108,8 +108,9 @@ class SchemaRound:
         door: Door,
         clock: Callable[[], float],
         now_ms: Callable[[], int],
+        go_on: Callable[[], None] = lambda: None,
     ) -> None:
-        """`clock`: monotonic seconds."""
+        """`clock`: monotonic seconds. `go_on`: called between requests; raises to break the round off."""
         self._link = link
         self._config = parse(link.configs)
         self._memory = memory
@@ -119,6 +120,7 @@ class SchemaRound:
         self._door = door
         self._clock = clock
         self._now_ms = now_ms
+        self._go_on = go_on
         self._pending: dict[str, SchemaRecord] = {}
         self._unstored = 0
         self._own: frozenset[str] = frozenset()
@@ -130,7 +132,7 @@ class SchemaRound:
         asks for."""
         if self._config.schema_ids is SchemaIds.FIXED:
             await self._require_modes()
-        seen = await RegistryReader(self._source, self._target, self.records(), asked).take()
+        seen = await RegistryReader(self._source, self._target, self.records(), asked, self._go_on).take()
         found = plan(seen.scene)
         return SchemaOutlook(seen, replace(found, left_out=tuple(sorted([*found.left_out, *seen.notes]))))
 
@@ -174,6 +176,7 @@ class SchemaRound:
             due = self._memory.due(looked.plan.changes, self._clock())
             with target_errors(), self._door.permit(self._link):
                 for change in due[:IN_A_ROUND]:
+                    self._go_on()
                     await self._change(change, looked)
         finally:
             await self._store_pending()

@@ -1,8 +1,9 @@
 """Copies the schemas of links with `schema.sync.enable`, round after round; and hands them to the target's clients.
 
 A round comes every `schema.sync.ms`, at once when the link's options change, when the round before left something, and
-when an id was seen that the target does not know (`wanted`). Rounds of a link never overlap. Every `THOROUGH_S` a round
-looks at all that hardly ever changes: levels, modes, and whether the target still has what it had.
+when an id was seen that the target does not know (`wanted`). Rounds of a link never overlap. How long one takes is the
+registries' affair, so it gives way to whoever waits for the link's schemas, and comes again behind that. Every
+`THOROUGH_S` a round looks at all that hardly ever changes: levels, modes, and whether the target still has what it had.
 """
 
 from __future__ import annotations
@@ -96,6 +97,10 @@ class SchemaPlan:
         return self.plan.left_out
 
 
+class _GivesWay(Exception):
+    """Somebody waits for what the round holds."""
+
+
 class SchemaSync:
     """Of all links, while this gateway leads."""
 
@@ -162,9 +167,11 @@ class SchemaSync:
         try:
             async with self._locks.hold(f"schemas/{name}"):
                 await self._store.outcome_known()
-                looked = await self._do(one)
+                looked = await self._do(one, lambda: self._give_way(name))
         except ProducerFenced:
             raise
+        except _GivesWay:
+            return
         except RegistryError as exc:
             self._failed(name, (task_code(exc), str(exc)))
         except (ControlError, StoreError, ValueError, OSError) as exc:
@@ -172,21 +179,28 @@ class SchemaSync:
         else:
             self._tell(one, looked)
 
+    def _give_way(self, name: str) -> None:
+        if self._locks.is_awaited(f"schemas/{name}"):
+            raise _GivesWay
+
     def _failed(self, name: str, reason: BaseException | tuple[TaskErrorCode, str]) -> None:
         self._tasks.failed(name, LinkTask.SCHEMA_SYNC, reason)
         words = reason[1] if isinstance(reason, tuple) else str(reason)
         _log.warning("schema sync: the round broke off", link=name, error=words)
 
-    async def _do(self, one: _SchemaLinkState) -> SchemaOutlook:
+    async def _do(self, one: _SchemaLinkState, go_on: Callable[[], None] = lambda: None) -> SchemaOutlook:
         """One round. What it leaves is noted, so that the next one comes at once."""
         now, wanted = self._clock(), frozenset(one.wanted)
         thorough = now >= one.thorough_at
         one.left, one.wanted = 0, one.wanted - wanted
         before = (one.memory.registered, one.memory.deleted)
-        async with self._open(one.link, one.memory) as this:
-            looked = await this.look(_asked(parse(one.link.configs), wanted, thorough=thorough))
+        async with self._open(one.link, one.memory, go_on) as this:
             try:
+                looked = await this.look(_asked(parse(one.link.configs), wanted, thorough=thorough))
                 one.left = await this.carry_out(looked)
+            except _GivesWay:
+                one.left, one.wanted = 1, one.wanted | wanted
+                raise
             finally:
                 registered, deleted = one.memory.registered - before[0], one.memory.deleted - before[1]
                 if registered or deleted:
@@ -309,7 +323,9 @@ class SchemaSync:
             raise BadRequest(f"link '{link.name}': {exc}") from exc
 
     @asynccontextmanager
-    async def _open(self, link: LinkRecord, memory: SchemaMemory) -> AsyncIterator[SchemaRound]:
+    async def _open(
+        self, link: LinkRecord, memory: SchemaMemory, go_on: Callable[[], None] = lambda: None
+    ) -> AsyncIterator[SchemaRound]:
         """Raises ValueError, which names the property, for what is missing or cannot be read."""
         source, target = (self.open_registry(side, self._secrets.registry(link, side)) for side in RegistrySide)
         async with source, target:
@@ -322,6 +338,7 @@ class SchemaSync:
                 door=self._door,
                 clock=self._clock,
                 now_ms=self._records.now_ms,
+                go_on=go_on,
             )
 
     # -- told -------------------------------------------------------------------------------------------------------

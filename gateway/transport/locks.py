@@ -26,6 +26,10 @@ class KeyedLocks:
             for key in reversed(held):
                 self._release(key)
 
+    def is_awaited(self, key: str) -> bool:
+        """Somebody else waits for a lock that is held: work that can be gone on with later breaks off."""
+        return key in self._locks and self._locks[key][1] > 1
+
     async def _acquire(self, key: str) -> None:
         lock, users = self._locks.get(key, (asyncio.Lock(), 0))
         self._locks[key] = (lock, users + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable
@@ -278,6 +279,52 @@ async def test_what_names_others_is_deleted_before_them(pair: RegistryPair) -> N
         "DELETE /subjects/b-value/versions/1",
         "DELETE /subjects/a-value/versions/1",
     ]
+
+
+@pytest.mark.parametrize("at", ["GET", "POST"], ids=["while it looks", "while it registers"])
+async def test_a_round_gives_way_to_who_waits_for_the_link(pair: RegistryPair, at: str) -> None:
+    """However slow the registries are: a round may take as long as they like."""
+    for number in range(100):
+        pair.source.add(f"subject-{number}", NUMBER, schema_id=7)
+    links, deleted, answers = pair.plane.service.links, asyncio.Event(), 0
+
+    async def delete() -> None:
+        await links.delete("l", force=True)
+        deleted.set()
+
+    tasks: list[asyncio.Task[None]] = []
+
+    def before(method: str, path: str) -> None:
+        nonlocal answers
+        if method == at and not tasks:
+            tasks.append(asyncio.create_task(delete()))
+        answers += bool(tasks)
+
+    pair.target.before = before
+    await pair.linked()
+    await asyncio.wait_for(deleted.wait(), 5.0)
+    assert answers < 30
+    assert pair.state[0] is not TaskState.IN_ERROR
+
+
+async def test_a_round_that_gave_way_comes_again_at_once(pair: RegistryPair) -> None:
+    scene(pair.source)
+    tasks: list[asyncio.Task[Any]] = []
+
+    def before(method: str, path: str) -> None:
+        if method == "POST" and not tasks:
+            tasks.append(asyncio.create_task(held()))
+
+    async def held() -> None:
+        async with pair.sync._locks.hold("schemas/l"):
+            pass
+
+    pair.target.before = before
+    await pair.linked()
+    assert pair.target.content() != pair.source.content()
+    await pair.round(0.0)
+    assert pair.target.content() == pair.source.content()
+    assert pair.at_rest(), pair.state
 
 
 async def test_a_round_is_bounded(pair: RegistryPair, monkeypatch: pytest.MonkeyPatch) -> None:
