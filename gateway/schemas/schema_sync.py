@@ -287,7 +287,9 @@ class SchemaSync:
             asked = _asked(parse(link.configs), frozenset(), thorough=True)
             looked = await this.look(asked)
             if validate_only:
-                _require_complete(name, replace(looked.plan, changes=()), force=force)
+                refused = one.memory.refused.keys()
+                left = tuple(change for change in looked.plan.changes if change.key in refused)
+                _require_complete(name, replace(looked.plan, changes=left), force=force)
                 return self._planned(link, looked)
             for _ in range(_ROUNDS_OF_A_PROMOTE):
                 if not await this.carry_out(looked):

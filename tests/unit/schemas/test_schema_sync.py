@@ -750,6 +750,9 @@ async def test_while_it_cannot_be_live_again_it_counts_as_missing(pair: Registry
     assert (counts.versions, counts.refused) == (1, 1)
     (entry,) = pair.plane.store.schemas["l"]["orders-value"].entries
     assert entry.deleted, "as it is there"
+    for validate_only in (True, False):
+        with pytest.raises(Conflict, match="1 changes are refused by the target, such as REGISTER of 'orders-value'"):
+            await pair.sync.promote("l", validate_only=validate_only)
     await pair.round(120.0)  # no thorough one
     assert pair.target.content() == pair.source.content()
 
