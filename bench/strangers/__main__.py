@@ -12,10 +12,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
@@ -26,7 +26,7 @@ from bench.process import ROOT
 from bench.strangers.figures import Cost, last_line, stalls_in
 from bench.strangers.lab import StrangersLab
 from bench.strangers.registry import Manner
-from bench.strangers.strangers import ATTACKS
+from bench.strangers.strangers import ATTACKS, bombs
 from gateway.devcluster import DevClusterError
 
 _BY_REGISTRY: Final = {f"registry_{manner}": manner for manner in (Manner.BOMB, Manner.TRICKLE)}
@@ -37,7 +37,7 @@ _CALM_S: Final = 3.0
 
 def main() -> int:
     """Run, write, print."""
-    names = [*ATTACKS, *_BY_REGISTRY]
+    names = sorted([*ATTACKS, *_BY_REGISTRY], key=_leaves_work)
     parser = argparse.ArgumentParser(prog="python -m bench.strangers", description=__doc__)
     parser.add_argument("--only", nargs="*", choices=names, default=names, metavar="ATTACK", help=", ".join(names))
     parser.add_argument("--seconds", type=float, default=15.0, help="of each attack (default: %(default)s)")
@@ -50,7 +50,7 @@ def main() -> int:
     lab = StrangersLab(args.folder.absolute())
     try:
         lab.start()
-        for name in args.only:
+        for name in sorted(args.only, key=_leaves_work):
             try:
                 costs.append(_measured(lab, name, args.seconds))
             except _FAILURES as error:  # the other attacks are measured all the same
@@ -98,7 +98,7 @@ def _measured(lab: StrangersLab, name: str, seconds: float) -> Cost:
         both = {name: (now - at_first[name]) / (time.monotonic() - marked) for name, now in lab.cpu_seconds().items()}
         attack_s = cpu_seconds(attacker) - had if attacker else 0.0
     lasted = time.monotonic() - began
-    return Cost(
+    cost = Cost(
         attack=name,
         before=before,
         beside=beside,
@@ -108,6 +108,24 @@ def _measured(lab: StrangersLab, name: str, seconds: float) -> Cost:
         attack_cores=round(attack_s / lasted, 2),
         cores={name: (round(alone[name], 2), round(both[name], 2)) for name in alone},
     )
+    return replace(cost, control=_control(lab, cost, seconds)) if cost.wants_control else cost
+
+
+def _control(lab: StrangersLab, cost: Cost, seconds: float) -> dict[str, Any]:
+    """What the honest client feels of the attack's CPU alone."""
+    time.sleep(_CALM_S)
+    burning = lab.burn(cost.attack_cores, cost.others_cores)
+    try:
+        lab.felt("mark")
+        time.sleep(seconds)
+        return lab.felt()
+    finally:
+        burning.end()
+
+
+def _leaves_work(name: str) -> bool:
+    """What the mirror still has to do when the attack is over is not to be the next one's: it comes last."""
+    return name == bombs.__name__
 
 
 @contextmanager
@@ -131,9 +149,13 @@ def _say(cost: Cost) -> None:
     def told(name: str) -> str:
         return f"{name} {cost.before[name]:.1f} -> {cost.beside[name]:.1f}"
 
+    without = ""
+    if cost.control:
+        shown = ", ".join(f"{cost.control[name]:.1f}" for name in ("asked_p99_ms", "written_p99_ms"))
+        without = f"the same CPU burned without an attack {shown}, {cost.gateway_x:.1f} times that, "
     parts: Sequence[str] = [told(name) for name in ("asked_p99_ms", "written_p99_ms", "longest_ms", "asked_per_s")]
     sys.stderr.write(
-        f"{cost.attack}: {', '.join(parts)}, memory +{cost.memory_mb:.0f} MB, log {cost.log_kb_s:.1f} KB/s, "
+        f"{cost.attack}: {', '.join(parts)}, {without}memory +{cost.memory_mb:.0f} MB, log {cost.log_kb_s:.1f} KB/s, "
         f"stalls {cost.stalls}, attack {cost.attack_cores:.2f} cores, "
         + "".join(f"{name} {alone:.2f} -> {both:.2f}, " for name, (alone, both) in cost.cores.items())
         + f"assignments lost {cost.beside['lost']}\n"

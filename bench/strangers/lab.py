@@ -82,6 +82,12 @@ class StrangersLab:
         attack.hear()
         return attack
 
+    def burn(self, giving_way: float, beside: float) -> Conversation:
+        """So many cores are burned when this returns: see `burn.py`."""
+        burning = Conversation("bench.strangers.burn", [f"{giving_way:.2f}", f"{beside:.2f}"])
+        burning.hear()
+        return burning
+
     def felt(self, word: str = "seen") -> dict[str, Any]:
         """What the honest client felt since the last `mark`."""
         told: dict[str, Any] = json.loads(self.honest.ask(word))

@@ -30,7 +30,7 @@ from protocol.messages import CreateTopicsRequest, OffsetFetchRequest
 from protocol.produce import build_request_body
 
 MALLORY: Final = "mallory"
-_NICE: Final = 19
+NICE: Final = 19
 """Strangers have machines of their own. Here they take what CPU the others leave: what they use of it is no cost of the
 gateway's."""
 _REST_S: Final = 0.05
@@ -289,7 +289,7 @@ def main() -> None:
     parser.add_argument("token", type=Path)
     parser.add_argument("source")
     parser.add_argument("bombs")
-    os.nice(_NICE)
+    os.nice(NICE)
     uvloop.run(_run(parser.parse_args()))
 
 
