@@ -16,6 +16,7 @@ from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
 from tests.simulation.judge.called_off import CallOffAsked, said_to_be
 from tests.simulation.operations.operator import LINK
 from tests.simulation.plan import PLAIN, Event, EventKind
+from tests.simulation.plan.roles import OUT
 from tests.simulation.recorder import SOURCE
 
 _ANSWER_S: Final = 60.0
@@ -88,8 +89,11 @@ class CallOffEvents:
         return claims.is_so(asked, topic, side)
 
     async def _writes_go_on(self, topics: list[str], sides: Mapping[str, str]) -> None:
-        """On the side where they were: clients have records acknowledged that they send from now on."""
-        stage = self._stage
+        """On the side where they were: clients have records acknowledged that they send from now on.
+
+        But for what a pipeline writes whose group has not changed sides: its members wait at the gate of a gateway.
+        """
+        stage, topics = self._stage, [one for one in topics if one != OUT or sides[one] != SOURCE]
         before = {topic: self._end(topic, sides[topic]) for topic in topics}
         until = stage.loop.time() + _GOES_ON_S
         while waits := [topic for topic in topics if self._end(topic, sides[topic]) <= before[topic]]:
