@@ -70,7 +70,8 @@ class GroupSides:
         source of its link. One that changes sides with topics is where these are written, and paused as they are.
 
         Raises:
-            Refused: it is not `known`, or its source was not reached yet.
+            Refused: it is not `known`, or its source was not reached yet; or a promoted group's gate is shut while it
+                goes home: whether it gets there, its record says later.
         """
         held = self._placements.of_group(group)
         if held is not None:  # whatever its gate says by now, which is shut first when a group goes home
@@ -80,7 +81,13 @@ class GroupSides:
             raise _unknown(group)
         if status is GateStatus.OPEN:
             return TopicPlacement(TARGET)
+        self.require_settled(group)
         return TopicPlacement(self._placements.source_of(self._gates.link_of(group)))
+
+    def require_settled(self, group: str) -> None:
+        """No operation keeps a promoted group's gate shut: its record is in force. Raises Refused."""
+        if self._gates.is_going_home(group):
+            raise _carried(group)
 
     def require_at(self, group: str, side: TransactionSide) -> None:
         """The group's offsets belong where its transaction is, now. To be asked right before they are sent there: the
@@ -92,8 +99,7 @@ class GroupSides:
         """
         held = self._placements.of_group(group)
         if held is None and self._gates.is_changing_sides(group):
-            code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            raise Refused(code, f"the offsets of group {group!r} are being carried to the other cluster")
+            raise _carried(group)
         there = self.placement(group).cluster
         if there != side.cluster:
             raise Refused(
@@ -118,6 +124,11 @@ class GroupSides:
     def commit_ends(self, group: str) -> None:
         """It was answered, or its connection closed."""
         self._gates.commit_ends(group)
+
+
+def _carried(group: str) -> Refused:
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return Refused(code, f"the offsets of group {group!r} are being carried to the other cluster")
 
 
 def _unknown(group: str) -> Refused:

@@ -207,9 +207,12 @@ class GroupGates:
         """Its offsets are being carried over, to the target or back: what is committed meanwhile, on either side, may
         be left behind."""
         record = self._recorded.get(group)
-        if not self._enabled or record is None:
-            return False
-        return record.promoting or (record.promoted and self._verdict(group) is not GateStatus.OPEN)
+        return self._enabled and record is not None and (record.promoting or self.is_going_home(group))
+
+    def is_going_home(self, group: str) -> bool:
+        """It is promoted, and an operation keeps its gate shut, to take its offsets back; which may be given up."""
+        record = self._recorded.get(group)
+        return self._enabled and record is not None and record.promoted and self._verdict(group) is GateStatus.CLOSED
 
     def link_of(self, group: str) -> str:
         """The link whose mirror group it is; '' of one without a record."""

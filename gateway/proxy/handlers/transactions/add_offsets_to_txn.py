@@ -8,6 +8,9 @@ only abort the transaction, and a client that went on could commit its offsets w
 what it has not sent), or read on behind records that were never processed. An application that begins anew begins where
 its group has committed.
 
+A promoted group whose gate is shut goes home, or stays when that is given up: clients ask again until its record says
+which (COORDINATOR_LOAD_IN_PROGRESS). Where its topics stay, the write pause may be over before the gate opens.
+
 When no producer retries anything from before a cutover any more, transactions pass as they are: they live on the
 target. One that would take in a group which is gated yet, as after a promote with --force, is refused as well.
 """
@@ -89,6 +92,7 @@ class AddOffsetsToTxnHandler:
         await require_transactional_first(session, request.transactional_id, request.group_id)
         await self._groups.known(request.group_id)
         if not self._groups.is_open(request.group_id):
+            self._groups.require_settled(request.group_id)
             return self._refuse_mixed(exchange, request, str(OWN))
         return exchange.forward
 

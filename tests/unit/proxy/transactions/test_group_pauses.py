@@ -10,7 +10,9 @@ from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, ro
 from gateway.groups.gate.rules.gates import GroupGates, RecordedGate
 from gateway.proxy.rules.transactional_ids import OWN, TARGET
 from gateway.proxy.rules.transactional_producers import Admission, PauseState, TopicPlacement, TransactionalProducer
+from gateway.proxy.transactions.coordinators import Refused
 from gateway.proxy.transactions.group_sides import GroupSides
+from protocol.errors import ErrorCode
 from tests.support.control.pausing import in_phase
 from tests.unit.proxy.transactions.test_transactions import CLIENT, SOURCE, Lab
 
@@ -78,6 +80,19 @@ async def test_at_home_it_is_the_target_s_until_then_although_its_gate_is_shut(l
     lab.route(WritePhase.PAUSED, home=True)
     lab.gates.hold("g")
     assert lab.placed() == TopicPlacement(TARGET, PauseState.CLOSING)
+
+
+async def test_while_its_gate_alone_is_shut_nobody_is_told_a_side(lab: GroupLab) -> None:
+    """A promote home that is given up ends the pause at a gateway before it opens the gate there; a demote, too, may be
+    given up. A refusal for having two sides would be the client's end."""
+    lab.gates.recorded({"g": RecordedGate(True, 1)}, grown_at=0)
+    lab.route(WritePhase.SWITCHED, home=True)
+    lab.gates.hold("g")
+    with pytest.raises(Refused) as refused:
+        lab.placed()
+    assert refused.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    lab.gates.let_go("g")
+    assert lab.placed() == TopicPlacement(TARGET)
 
 
 async def test_a_transaction_with_nothing_but_the_group_s_offsets_is_waited_for(lab: GroupLab) -> None:
