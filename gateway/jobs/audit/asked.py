@@ -9,7 +9,7 @@ from. So what retention took of a copy was there before its mirror period began;
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
@@ -167,6 +167,14 @@ class AuditScope:
             )
             for number, (low, high) in enumerate(pairs)
         ]
+
+
+def partitions(record: MirrorRecord | None, told: Iterable[int]) -> range:
+    """Those that must be accounted for: all that the mirror has, and up to the last one that a cluster told of.
+
+    One that is not `told` may be there all the same, since a broker may be behind. A topic does not lose partitions.
+    """
+    return range(max(0 if record is None else len(record.starts), *(index + 1 for index in told), 0))
 
 
 def ask(facts: PartitionFacts) -> AuditScope:

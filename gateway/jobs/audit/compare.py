@@ -87,15 +87,17 @@ class Comparison:
                 self._decode_target(there)
                 there = self._next_target(targets)
             self._walk(source_ended=here is None, target_ended=there is None)
+        self.sums.source_start, self.sums.target_start = self._source.log_start, self._target.log_start
         return self.sums
 
     # -- batches ---------------------------------------------------------------------------------------------
 
     def _next_source(self, batches: Iterator[Data]) -> Data | None:
-        """The next source batch that has to be looked at."""
+        """The next source batch that has to be looked at. Beside records of the target that were read, and wait for
+        their partners, every one has to be: the log's front may have gone by them since."""
         for batch in batches:
             header = batch.header
-            kind = self._kind_of_source_batch(batch) if self._wanted is None else None
+            kind = self._kind_of_source_batch(batch) if self._wanted is None and not self._there else None
             if kind is None:
                 return batch
             self._digest_source(batch)
@@ -109,7 +111,7 @@ class Comparison:
     def _next_target(self, batches: Iterator[Data]) -> Data | None:
         for batch in batches:
             header = batch.header
-            if self._wanted is None and batch.is_whole and self._is_gone_from_source(header):
+            if self._wanted is None and not self._here and batch.is_whole and self._is_gone_from_source(header):
                 self._digest_target(batch)
                 self.sums.target_only[DifferenceKind.SOURCE_RETENTION] += header.count
                 self.sums.newest_target = max(self.sums.newest_target, header.max_timestamp)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.jobs.audit import asked_periods
-from gateway.jobs.audit.asked import AuditScope, LogState, PartitionFacts, ask
+from gateway.jobs.audit.asked import AuditScope, LogState, PartitionFacts, ask, partitions
 from gateway.jobs.audit.clusters import AuditCluster, Offsets
 from gateway.jobs.audit.pieces import AuditPiece
 from gateway.jobs.audit.relation import Relation
@@ -214,7 +214,8 @@ class _Gathering:
         starts = await source.starts(), await target.starts()  # last: a log start is never beyond the end that is used
         facts = []
         for topic in self._options.topics:
-            for index in sorted({*source.partitions[topic], *target.partitions[topic]}):
+            record = self._options.records.get(topic)
+            for index in partitions(record, (*source.partitions[topic], *target.partitions[topic])):
                 key = (topic, index)
                 facts.append(
                     PartitionFacts(
@@ -225,7 +226,7 @@ class _Gathering:
                         target=_state(key, index in target.partitions[topic], starts[1], there, there_before),
                         source_policy=policies[0].get(key),
                         target_policy=policies[1].get(key),
-                        record=self._options.records.get(topic),
+                        record=record,
                         maps=maps.get(key, ()),
                         given=(self._options.given or {}).get(key),
                         is_mapped=self._options.given is not None,

@@ -72,7 +72,8 @@ class Sums:
 
     compared: pairs of equal records. pairs: those that differ, by what they differ in first. source_only, target_only:
     records without a partner, by why. `newest_source`, `newest_target`: the highest timestamp (ms) of source records
-    that are below the target's log start, and of target records below the source's; -1 for none. `open_at`: the lowest
+    that are below the target's log start, and of target records below the source's; -1 for none. `source_start`,
+    `target_start`: how far log starts had gone while they were read, as far as that was noticed. `open_at`: the lowest
     source offset of a record in `kinds.OPEN`. `decoded`: pairs compared record by record. `unknown_ids`: some ids of
     schemas, in records of the source, that the id map does not have.
     """
@@ -87,6 +88,8 @@ class Sums:
     decoded: int = 0
     newest_source: int = -1
     newest_target: int = -1
+    source_start: int = 0
+    target_start: int = 0
     open_at: int | None = None
     first: Difference | None = None
     unknown_ids: set[int] = field(default_factory=set)
@@ -133,6 +136,8 @@ class Sums:
         self.decoded += other.decoded
         self.newest_source = max(self.newest_source, other.newest_source)
         self.newest_target = max(self.newest_target, other.newest_target)
+        self.source_start = max(self.source_start, other.source_start)
+        self.target_start = max(self.target_start, other.target_start)
         if other.open_at is not None:
             self.open_at = other.open_at if self.open_at is None else min(self.open_at, other.open_at)
         if other.first is not None:

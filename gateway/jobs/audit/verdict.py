@@ -127,8 +127,8 @@ _WHY_OPEN: Final = {
 class PartitionVerdict:
     """The audit's word on one partition.
 
-    identical_up_to: what was compared before this source offset is equal. reasons: why it is INCOMPLETE, or
-    would be. sampled: not all of what was asked was to be compared.
+    identical_up_to: what was compared before this source offset is equal, and no piece before it gave no answer.
+    reasons: why it is INCOMPLETE, or would be. sampled: not all of what was asked was to be compared.
     """
 
     asked: AuditScope
@@ -145,7 +145,7 @@ class PartitionVerdict:
         if self.verdict is AuditVerdict.DIFFERENT:
             found = f"{self._first}; {self.sums.different:,} in all" + (f"; {self.remedy}" if self.remedy else "")
             causes = "".join(f"; and {problem}" for problem in self.asked.problems)
-            return f"DIFFERENT{through} at offset {self.identical_up_to}: {found}{causes}"
+            return f"DIFFERENT{through} at offset {_first_at(self.asked, self.sums)}: {found}{causes}"
         if self.verdict is AuditVerdict.INCOMPLETE:
             equal = f"{self.sums.compared:,} records are equal{through}, none differs"
             return f"INCOMPLETE: {'; '.join(self.reasons)}; {equal}"
@@ -181,7 +181,10 @@ def judge(asked: AuditScope, planned: Sequence[AuditPiece], answers: Iterable[An
         answers: what became of them.
         now_ms: when the audit began, for retention.
     """
+    answers = list(answers)
     sums, reasons = gather(planned, answers)
+    given = {answer.piece for answer in answers if answer.sums is not None}
+    unread = [piece.source.low for piece in planned if piece.number not in given]
     read = sum(piece.source.size for piece in planned), sum(piece.target.size for piece in planned)
     sampled = read != (asked.source.size, asked.target.size)
     reasons = [*asked.problems, *reasons, *_open_sums(asked, sums, sampled=sampled), *_unexplained(asked, sums, now_ms)]
@@ -190,7 +193,7 @@ def judge(asked: AuditScope, planned: Sequence[AuditPiece], answers: Iterable[An
         asked=asked,
         sums=sums,
         verdict=verdict,
-        identical_up_to=_up_to(asked, sums),
+        identical_up_to=min((_up_to(asked, sums), *unread)),
         reasons=tuple(reasons),
         sampled=sampled,
     )
@@ -241,12 +244,12 @@ def _unexplained(asked: AuditScope, sums: Sums, now_ms: int) -> list[str]:
     target = sums.source_only[DifferenceKind.TARGET_RETENTION], sums.newest_source, asked.target_policy
     source = sums.target_only[DifferenceKind.SOURCE_RETENTION], sums.newest_target, asked.source_policy
     for name, (count, newest, policy), start, began in (
-        ("target", target, asked.target_log, asked.target_began),
-        ("source", source, asked.source_log, asked.source_began),
+        ("target", target, max(asked.target_log.low, sums.target_start), asked.target_began),
+        ("source", source, max(asked.source_log.low, sums.source_start), asked.source_began),
     ):
-        why = why_not(policy, newest, now_ms, start=start.low, began=began) if count else ""
+        why = why_not(policy, newest, now_ms, start=start, began=began) if count else ""
         if why:
-            found.append(f"{count:,} record(s) are missing below the {name}'s log start {start.low}, and {why}")
+            found.append(f"{count:,} record(s) are missing below the {name}'s log start {start}, and {why}")
     if sums.unknown_ids:
         some = ", ".join(map(str, sorted(sums.unknown_ids)[:5])) + (" and others" if len(sums.unknown_ids) > 5 else "")
         found.append(f"records of the source have schema ids that are not in the link's id map: {some}")
@@ -270,10 +273,18 @@ def _verdict(sums: Sums, reasons: Sequence[str], *, sampled: bool) -> AuditVerdi
 
 
 def _up_to(asked: AuditScope, sums: Sums) -> int:
+    opened = asked.source.high if sums.open_at is None else sums.open_at
+    return opened if sums.first is None else min(opened, _first_at(asked, sums))
+
+
+def _first_at(asked: AuditScope, sums: Sums) -> int:
+    """Where on the source the first difference is, or would be."""
     first = sums.first
-    if first is not None:
-        return (first.target_offset or 0) if first.source_offset is None else first.source_offset
-    return asked.source.high if sums.open_at is None else sums.open_at
+    if first is None:
+        return asked.source.low
+    if first.source_offset is not None:
+        return first.source_offset
+    return asked.relation.cut_at_target(first.at if first.target_offset is None else first.target_offset).source
 
 
 def overall(findings: Sequence[PartitionVerdict]) -> AuditVerdict:

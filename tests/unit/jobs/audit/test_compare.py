@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.jobs.audit.asked import ask
+from gateway.jobs.audit.compare import compare
 from gateway.jobs.audit.kinds import DifferenceKind
+from gateway.jobs.audit.pieces import Span
+from gateway.jobs.audit.side import LogBatch
 from gateway.jobs.audit.verdict import AuditVerdict, PartitionVerdict
-from tests.support.jobs.audit_logs import TRANSACTIONAL, Log, Logs, audit, copied, facts_of, plain_log
+from tests.support.jobs.audit_logs import TRANSACTIONAL, Feed, Log, Logs, audit, copied, facts_of, plain_log
 from tests.support.jobs.audit_logs import given as record
 from tests.support.mirror.source_log import Given
 
@@ -131,3 +136,38 @@ def test_an_answer_that_brings_nothing_is_no_proof() -> None:
         "42 offset(s) of the source gave no record, and it is not known to be compacted",
         "42 offset(s) of the target gave no record, and it is not known to be compacted",
     )
+
+
+class Shrinking(Feed):
+    """A log whose front goes on while it is read: right after its first batch."""
+
+    def __init__(self, log: Log, span: Span, start: int) -> None:
+        super().__init__(log, span)
+        self._start = start
+
+    def __iter__(self) -> Iterator[LogBatch]:
+        for count, batch in enumerate(super().__iter__()):
+            if count:
+                self.log_start = self._start
+            if batch.header.last_offset >= self.log_start:
+                yield batch
+
+
+@pytest.mark.parametrize("on_source", [False, True])
+def test_what_was_read_before_its_log_start_went_by_it_is_compared(on_source: bool) -> None:
+    """One batch on that side stands beside three on the other, of which the last is read after the front has gone."""
+    small, large = plain_log(36, per_batch=3), plain_log(36, per_batch=9)
+    logs = Logs(large, small) if on_source else Logs(small, large)
+    (piece,) = ask(facts_of(logs)).pieces(1)
+    feeds = [
+        Shrinking(log, span, 18) if log is large else Feed(log, span)
+        for log, span in ((logs.source, piece.source), (logs.target, piece.target))
+    ]
+    sums = compare(piece, *feeds)
+    assert (sums.different, sums.compared, sums.first) == (0, 27, None)
+    gone = (
+        (sums.target_only, DifferenceKind.SOURCE_RETENTION)
+        if on_source
+        else (sums.source_only, DifferenceKind.TARGET_RETENTION)
+    )
+    assert gone[0] == {gone[1]: 9}

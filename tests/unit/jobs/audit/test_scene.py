@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from gateway.jobs.audit import scene as module
+from gateway.jobs.audit.asked import ask
 from gateway.jobs.audit.clusters import AuditCluster
 from gateway.jobs.audit.scene import AuditInput, AuditOptions, changed
 from gateway.jobs.errors import JobFailed
 from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.kafka.topic_partition import TopicPartition
 from gateway.state.records import MirrorMode, MirrorRecord
 from tests.audit_mutations.history import STATES, history
 
@@ -109,6 +112,38 @@ def test_topics_that_were_deleted_or_created_anew(monkeypatch: pytest.MonkeyPatc
         "t": "the topic on the source was deleted while it was compared, or may not be read any more",
         "u": "the topic on the target was created anew while it was compared",
     }
+
+
+@pytest.mark.parametrize(("here", "there"), [((0,), (0,)), ((0, 3), (0,)), ((0,), (0, 3))])
+async def test_a_partition_that_no_cluster_names_is_asked_for_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, here: tuple[int, ...], there: tuple[int, ...]
+) -> None:
+    """What one broker's Metadata lacks is not known; it is no reason to call the topic identical without it."""
+
+    class Side(AuditCluster):
+        async def look(self) -> None:
+            self.ids, self.partitions = {"t": ""}, {"t": here if self is source else there}
+
+        async def _offsets(self, at: int, some: object) -> dict[TopicPartition, int]:
+            return {("t", index): 0 for index in self.partitions["t"]}
+
+        async def policies(self, lifted: object) -> dict[TopicPartition, Any]:
+            return {}
+
+        async def sizes(self) -> dict[TopicPartition, int]:
+            return {}
+
+    class Maps:
+        async def read(self, *_: object) -> dict[TopicPartition, Any]:
+            return {}
+
+    record = records()["t"]
+    record = replace(record, starts=record.starts * 3)
+    source, target = Side(cast(Any, "S"), ["t"]), Side(cast(Any, "T"), ["t"])
+    asked = AuditOptions(source={}, target={}, topics=["t"], records={"t": record}, wait_s=0)
+    facts, _, _ = await module._Gathering(asked, source, target, cast(Any, Maps()), lambda _: None).run()
+    assert [one.partition for one in facts] == list(range(max(3, *(index + 1 for index in here + there))))
+    assert all(ask(one).problems for one in facts[1:])
 
 
 def test_a_cluster_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,9 @@ from gateway.jobs.audit.sums import Answer, Sums
 from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict, PartitionVerdict, gather, overall
 from gateway.jobs.audit.work import by_keys
 from gateway.state.producer_ids import mirror_producer_id
-from gateway.state.records import MirrorRecord, PartitionStart
+from gateway.state.records import MirrorMode, MirrorRecord, PartitionStart
 from protocol.batch.header import iter_batches, rewrite_batch
+from tests.audit_mutations.history import drop, history
 from tests.support.jobs.audit_logs import T0, TRANSACTIONAL, Log, Logs, audit, copied, facts_of, given, plain_log
 from tests.support.mirror.source_log import Given
 
@@ -140,6 +141,41 @@ def test_a_policy_from_configs() -> None:
     lifted = {"retention.ms": "100", "retention.bytes": "<default>"}
     assert Policy.of(configs, lifted) == Policy(deletes=True, compacts=True, retention_ms=100, retention_bytes=7)
     assert Policy.of({}) == Policy(deletes=False, compacts=False, retention_ms=-1, retention_bytes=-1)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_copy_whose_front_goes_while_it_is_read_lacks_what_it_is_a_copy_of(back: bool) -> None:
+    """Its retention is lifted: whoever set it again, or deleted records, took what the other side still has."""
+    made = history(MirrorMode.PRESERVE, "reversed" if back else "mirroring")
+    made.source_policy = made.target_policy = Policy(deletes=True, compacts=False, retention_ms=DAY, retention_bytes=-1)
+    made.copy.starts_later = made.copy.records()[-3].offset
+    finding = audit(made.facts(), made.logs)
+    assert finding.verdict is AuditVerdict.INCOMPLETE
+    where = f"{'source' if back else 'target'}'s log start {made.copy.starts_later}"
+    assert any(where in reason and "a copy has no retention" in reason for reason in finding.reasons)
+
+
+def test_what_was_not_read_is_not_called_identical() -> None:
+    source = plain_log(30)
+    target = copied(source)
+    target.unreadable = range(12, 13)
+    finding = of(source, target)
+    assert finding.verdict is AuditVerdict.INCOMPLETE
+    assert (finding.identical_up_to, finding.sums.compared) == (10, 20)
+    drop(target, 28)  # what differs is behind what was not read
+    finding = of(source, target)
+    assert (finding.identical_up_to, finding.sentence.split(":")[0]) == (10, "DIFFERENT at offset 28")
+
+
+def test_a_difference_on_the_target_is_told_by_an_offset_of_the_source() -> None:
+    source, target = Log(start=10), Log()
+    for number in range(10):
+        source.add([given(10 + number, number)])
+        target.add([given(number)])
+    drop(source, 14)
+    finding = audit(facts_of(Logs(source, target), given=Relation([(10, 0, 10)]), is_mapped=True), Logs(source, target))
+    assert finding.sentence.startswith("DIFFERENT at offset 14: missing_on_source; 1 in all")
+    assert (finding.identical_up_to, finding.sums.first and finding.sums.first.target_offset) == (14, 4)
 
 
 LINK = 7
