@@ -145,7 +145,7 @@ def remove_members(
     force: Annotated[
         bool, typer.Option("--force", help="Also members that nobody waits for: you know that they are gone.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say who would be removed; change nothing.")] = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
@@ -163,8 +163,11 @@ def remove_members(
         return
     if not yes:
         _removed(plan, Output.TABLE)
-        typer.confirm(
-            f"Are these {len(plan['data'])} process(es) of the source gone? Remove them", abort=True, err=True
+        gone = len(plan["data"])
+        require_consent(
+            f"this removes {gone} member{'' if gone == 1 else 's'} of {group} on the source, who must be gone",
+            link,
+            yes=yes,
         )
     named = {"member_ids": [one["member"]["member_id"] for one in plan["data"]], "force": force}
     answer = ask(url, lambda api: api.post(path, named))

@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Api, Refused, Url, ask, fail
 from gateway.cli.commands import ApiTyper
-from gateway.cli.consent import Yes
+from gateway.cli.consent import Yes, named, require_consent
 from gateway.cli.mirrors.mirror_common import Link, Topic, Topics, each, end, mirror_path, results
 from gateway.cli.mirrors.mirror_shown import error_table
 from gateway.cli.output import Format, Output, dump
@@ -50,7 +50,7 @@ def delete(
             return
         if refused:
             end(refused)
-        typer.confirm("Delete these topics on the target?", abort=True, err=True)
+        require_consent(f"this deletes {named(names)} on the target, with all records", link, yes=yes)
     done, refused = each(names, lambda topic: _delete(api, link, topic, params))
     if output is not Output.TABLE:
         dump({"data": [_deleted(link, name, delete_topic=delete_topic) for name in done]}, output)
@@ -111,8 +111,7 @@ def repair(
     if dry_run:
         return
     chosen = _chosen(plan, action)
-    if not yes:
-        typer.confirm(f"{chosen['action'].capitalize()}: {chosen['effect']}?", abort=True, err=True)
+    require_consent(f"this repairs {topic}: {chosen['action']}: {chosen['effect']}", link, yes=yes)
     try:
         if chosen["action"] == "recreate":
             done = api.post(f"{path}:recreate")

@@ -40,7 +40,8 @@ def test_create_with_what_is_its_own(linked, run):
 def test_delete_says_what_goes_and_asks(linked, run):
     run("mirror", "create", "orders", "--link", "l")
     fails(linked)
-    assert "Aborted" in run("mirror", "delete", "orders", "--link", "l", "--delete-topic", code=1).stderr
+    refused = run("mirror", "delete", "orders", "--link", "l", "--delete-topic", code=2).stderr
+    assert "this deletes 1 topic (orders) on the target, with all records: nobody can be asked here" in refused
     assert "orders" in linked.plane.target.existing
     plan = run("mirror", "delete", "orders", "--link", "l", "--delete-topic", "--dry-run")
     assert plan.stderr == "orders (FAILED): the topic on the target and its records\n"
@@ -59,7 +60,8 @@ def test_repair_says_what_it_can_and_does_it_after_asking(linked, run):
     assert shown.splitlines()[0] == "orders has FAILED: INTERNAL_ERROR: partition 0: why"
     assert "  resume: goes on where the copy ends" in shown
     assert "  translate: not possible: it helps against" in shown
-    assert "Aborted" in run("mirror", "repair", "orders", "--link", "l", code=1).stderr
+    refused = run("mirror", "repair", "orders", "--link", "l", code=2).stderr
+    assert "this repairs orders: resume: goes on where the copy ends" in refused
     assert linked.plane.state() is MirrorState.FAILED
     assert run("mirror", "repair", "orders", "--link", "l", "--yes").stdout == "repaired orders (ACTIVE)\n"
 
