@@ -194,6 +194,17 @@ class _Planner:
                 if VersionKey(name, number) in self._new or differs:
                     self._leave_out(VersionKey(name, number), reason, detail)
         self._leave_out_taken(name, new)
+        self._leave_out_read_only(name, new)
+
+    def _leave_out_read_only(self, name: str, new: Mapping[int, Version]) -> None:
+        """Unless the source has that mode, too: then it comes back at the promote."""
+        mode = self._scene.of_target(name).mode
+        if mode not in READONLY or mode == self._scene.source[name].mode:
+            return
+        detail = f"its mode on the target is {mode}, which somebody else has set: take it away there"
+        for key in (VersionKey(name, number) for number in new):
+            if key in self._new:
+                self._leave_out(key, SchemaReason.TARGET_READONLY, detail)
 
     def _leave_out_taken(self, name: str, new: Mapping[int, Version]) -> None:
         """What the link has imported under an id is the schema that has it, however the target writes that."""

@@ -396,6 +396,22 @@ async def test_a_target_that_is_read_only(pair: RegistryPair) -> None:
     assert "is READONLY; set its mode to READWRITE" in pair.state[2]
 
 
+async def test_a_subject_that_the_target_keeps_read_only(pair: RegistryPair) -> None:
+    """Somebody wants no version there: the mode stays, and the plan says so."""
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    pair.source.add("orders-value", WIDER, schema_id=9)
+    pair.source.add("other-value", NUMBER, schema_id=7)
+    pair.target.add("orders-value", NUMBER, schema_id=7)
+    pair.target.modes["orders-value"] = READONLY
+    await pair.linked()
+    assert pair.target.modes == {"orders-value": READONLY, "other-value": IMPORT}
+    assert await pair.left_out() == [("orders-value", 2, SchemaReason.TARGET_READONLY)]
+    assert "its mode on the target is READONLY" in pair.state[2]
+    del pair.target.modes["orders-value"]
+    await pair.round()
+    assert pair.at_rest(), pair.state
+
+
 async def test_what_is_refused_holds_nothing_else_up(pair: RegistryPair) -> None:
     """It is asked for again, after longer and longer pauses."""
     scene(pair.source)
