@@ -114,7 +114,8 @@ class ConfigSync:
         """Compare and mend all ACTIVE mirrors of a link. Of those that are PAUSED only the log starts are followed.
 
         Raises:
-            NetError, ControlError, StoreError: a cluster did not answer or refused; the rest is left undone.
+            NetError, ControlError, StoreError: a cluster did not answer or refused. What is mirrored the other way, or
+                is PAUSED, does not wait for that.
         """
         mirrors = self._mirrors(link, MirrorState.ACTIVE)
         paused = self._mirrors(link, MirrorState.PAUSED) if self._looks_at_paused(link) else []
@@ -122,14 +123,17 @@ class ConfigSync:
             return
         include = link_config.parse(link.configs).sync_include
         source, target = await self._sources.reach(link), self._target
-        for reverse in (False, True):
-            origin, copy = (target, source) if reverse else (source, target)
-            pairs = [_Pair.of(mirror, copy, include) for mirror in mirrors if mirror.is_reverse is reverse]
-            await self._sync_all(pairs, origin, copy)
-        for reverse in (False, True):
-            origin, copy = (target, source) if reverse else (source, target)
-            pairs = [_Pair.of(mirror, copy, include) for mirror in paused if mirror.is_reverse is reverse]
-            await self._follow_paused(pairs, origin, copy)
+        troubles: list[Exception] = []
+        for some, sync in ((mirrors, self._sync_all), (paused, self._follow_paused)):
+            for reverse in (False, True):
+                origin, copy = (target, source) if reverse else (source, target)
+                pairs = [_Pair.of(mirror, copy, include) for mirror in some if mirror.is_reverse is reverse]
+                try:
+                    await sync(pairs, origin, copy)
+                except (NetError, ControlError, TimeoutError, OSError) as exc:
+                    troubles.append(exc)
+        if troubles:
+            raise troubles[0]
 
     def _mirrors(self, link: LinkRecord, state: MirrorState) -> list[MirrorRecord]:
         mirrors = self._store.mirrors.items()
@@ -190,13 +194,13 @@ class ConfigSync:
         present = _with_records(present, noted)
         for pair in present:
             await self._sync_partitions(pair, found[pair.origin_topic].partitions)
-        for error in refused.values():
-            raise error
         copies = [pair.as_copy() for pair in present if follows_log_starts(pair.include)]
         log_starts = self._log_starts.setdefault(
             (link, is_reverse, False), LogStartSync(self._engine.status, self._door)
         )
         await log_starts.follow(self._maps.between(link), copies, copy)
+        for error in refused.values():
+            raise error
 
     async def _alter(self, copy: ClusterAccess, syncs: Sequence[_Sync]) -> Mapping[str, BrokerError]:
         """By topic of the copies' cluster, what it refused. What changed sides meanwhile is left alone, and decided

@@ -13,7 +13,7 @@ import structlog
 from gateway.control_parts import config_sync
 from gateway.errors import Conflict
 from gateway.kafka.acts import RestRefused
-from gateway.kafka.connection.errors import LeadersUnreachable, PartitionErrors
+from gateway.kafka.connection.errors import BrokerError, LeadersUnreachable, PartitionErrors
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.mirror.offset_map.rules.translation import TranslationMaps
@@ -112,12 +112,17 @@ def silent_leader(plane: Plane, kind: type[PartitionErrors], topic: str, partiti
     target.delete_records = delete_records
 
 
+def origins_delete(plane: Plane, *topics: str) -> None:
+    for topic in topics:
+        numbers = plane.engine.numbers["l", topic]
+        plane.engine.numbers["l", topic] = [replace(one, source_start=10) for one in numbers]
+
+
 async def two_copies(plane: Plane, sync: ConfigSync) -> None:
     """The origin of both has begun to delete; one round."""
     for topic in ("audit", "orders"):
         await mirrored(plane, 50, topic=topic)
-        numbers = plane.engine.numbers["l", topic]
-        plane.engine.numbers["l", topic] = [replace(one, source_start=10) for one in numbers]
+    origins_delete(plane, "audit", "orders")
     await sync.sync_link(plane.store.links["l"])
 
 
@@ -159,6 +164,32 @@ async def test_a_partition_that_does_not_tell_its_log_start_keeps_no_other_topic
         await two_copies(plane, sync)
     assert log_starts(plane, "audit") == [0, 0, 0]
     assert log_starts(plane, "orders") == [10, 10, 10]
+
+
+async def test_a_topic_whose_configs_are_refused_keeps_no_log_start_waiting(plane, sync):
+    """As by an alter policy of the target, for good: nothing was deleted any more on any copy of the link."""
+    plane.target.refused_configs["audit"] = BrokerError(ErrorCode.POLICY_VIOLATION, "not here")
+    for topic in ("audit", "orders"):
+        await mirrored(plane, 50, topic=topic)
+    origins_delete(plane, "audit", "orders")
+    plane.source.existing["audit"].configs["delete.retention.ms"] = "77"
+    with pytest.raises(BrokerError, match="not here"):
+        await sync.sync_link(plane.store.links["l"])
+    assert log_starts(plane, "audit") == [10, 10, 10]
+    assert log_starts(plane, "orders") == [10, 10, 10]
+
+
+async def test_trouble_of_one_direction_keeps_the_other_one_from_nothing(plane, sync):
+    mirror = await mirrored(plane, 50)
+    await plane.by_hand(changed(mirror, direction=MirrorDirection.REVERSE))
+    plane.source.existing["orders"].ranges = [(0, 50)] * 3
+    await mirrored(plane, 50, topic="audit")
+    silent_leader(plane, LeadersUnreachable, "audit", 1)
+    origins_delete(plane, "audit", "orders")
+    with pytest.raises(PartitionErrors):
+        await sync.sync_link(plane.store.links["l"])
+    assert log_starts(plane, "audit") == [10, 0, 10]
+    assert [start for start, _ in plane.source.existing["orders"].ranges] == [10, 10, 10]
 
 
 async def test_what_was_deleted_before_the_door_was_shut_is_told(plane, sync):
