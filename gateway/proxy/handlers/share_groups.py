@@ -7,8 +7,14 @@ So is a member of a streams group (KIP-1071). One that had joined, and whose gat
 UNKNOWN_MEMBER_ID at once, and joins again. One that leaves passes, in either kind of group.
 
 Brokers do not ask the group's coordinator whether who fetches for a share group is a member of it, so ShareFetch is
-gated by itself: without an open gate it is answered with SHARE_SESSION_NOT_FOUND, and nothing is delivered. What was
-acquired before the gate closed may still be acknowledged: ShareAcknowledge passes, since it delivers nothing.
+gated by itself: without an open gate it is answered with SHARE_SESSION_NOT_FOUND, and nothing is delivered. On that
+code Kafka's consumer begins a new session with its next fetch, without an exception out of `poll`; so it does with
+whatever else stands for a whole answer, but in what it makes of its epoch of the session, which the broker would refuse
+then.
+
+What was acquired before the gate closed may still be acknowledged: ShareAcknowledge passes, since it delivers nothing.
+Acknowledgements that come with a ShareFetch are refused with it, as are, by Kafka's consumer itself, those for which it
+has no session any more: their callback is told, and the records are delivered again.
 
 Start offsets of a share group whose gate is not open are altered and deleted by the gateway alone: see
 `group_deletes.py`.
