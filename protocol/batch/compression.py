@@ -5,6 +5,7 @@ Numbers are those of the attributes field: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zs
 
 from __future__ import annotations
 
+import mmap
 import zlib
 from struct import Struct
 from typing import Final
@@ -22,9 +23,10 @@ _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _GZIP_WINDOW: Final = 31  # zlib's wbits for a gzip header and trailer
 _XFL: Final = 8  # RFC 1952: says at which end of its range the compressor was
 _PIECE: Final = 128 << 10
-_ZEROS: Final = bytes(_PIECE)
+_GZIP_PIECE: Final = 1 << 20
 _FIRST_GUESS: Final = 8  # times the compressed size
 _SMALLEST_BUFFER: Final = 64 << 10
+_PAGES_FROM: Final = 4 << 20  # bytes of a buffer that is made of fresh pages: dearer to read byte by byte
 _TOO_SMALL: Final = "write whole buffer"  # how cramjam says that the output did not fit
 
 _XERIAL: Final = b"\x82SNAPPY\x00"  # how Java clients frame snappy: this, two versions, then blocks with their sizes
@@ -41,12 +43,15 @@ _LZ4_SIZE: Final = Struct("<I")
 _LZ4_HAS_SIZE: Final = 0x08
 
 
+Inflated = bytes | bytearray | memoryview
+
+
 class TooLarge(MalformedFrame):
     """Records of more bytes, decompressed, than were allowed."""
 
 
-def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED, spend: Spend = unlimited) -> bytes | bytearray:
-    """A record set, decompressed.
+def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED, spend: Spend = unlimited) -> Inflated:
+    """A record set, decompressed; what is not bytes may be changed.
 
     Args:
         spend: told of no units, but as often as somebody else may want to run meanwhile: what the records are to count
@@ -61,7 +66,7 @@ def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED, spend: S
             case 0:
                 return bytes(body)
             case 1:
-                return _gunzip(body, limit)
+                return _gunzip(body, limit, spend)
             case 2:
                 return _unsnappy(body, limit, spend)
             case 3:
@@ -73,20 +78,25 @@ def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED, spend: S
     raise MalformedFrame(f"records of unknown codec {codec}")
 
 
-def mutable(data: bytes | bytearray, size: int = 0, spend: Spend = unlimited) -> bytearray:
-    """The data, to be changed, with zeros behind it up to `size`; what is a bytearray is taken as it is.
+def mutable(data: Inflated, spend: Spend = unlimited) -> bytearray | memoryview:
+    """The data, to be changed; what may be is taken as it is.
 
-    Large ones are made piece by piece, with a look at `spend` between them: while 64 MiB are filled no other thread
-    runs, for some 80 ms, or next to none when it has to wait for each of its turns.
+    Others are copied piece by piece, with a look at `spend` between them: while 64 MiB are copied no other thread runs,
+    for some 80 ms, or next to none when it has to wait for each of its turns.
     """
-    out = data if isinstance(data, bytearray) else bytearray()
-    for at in range(len(out), len(data), _PIECE):
-        out += data[at : at + _PIECE]
-        spend(0)
-    while len(out) < size:
-        out += _ZEROS[: size - len(out)]
+    if not isinstance(data, bytes):
+        return data
+    out = _buffer(len(data))
+    for at in range(0, len(data), _PIECE):
+        out[at : at + _PIECE] = data[at : at + _PIECE]
         spend(0)
     return out
+
+
+def _buffer(size: int) -> bytearray | memoryview:
+    """To be written to. A large one takes next to no time to be made, and to be freed: its pages come while they are
+    written to, by a codec that lets other threads run."""
+    return bytearray(size) if size < _PAGES_FROM else memoryview(mmap.mmap(-1, size))
 
 
 def compress(codec: int, records: Buffer, like: memoryview) -> bytes:
@@ -131,28 +141,46 @@ def _too_large(body: memoryview, limit: int) -> TooLarge:
     return TooLarge(f"{len(body)} bytes of records that have more than {limit} when decompressed")
 
 
-def _gunzip(body: memoryview, limit: int) -> bytes:
+def _gunzip(body: memoryview, limit: int, spend: Spend) -> Inflated:
     parts: list[bytes] = []
     left, rest = limit, bytes(body)
     while rest:  # a gzip stream may have several members
         stream = zlib.decompressobj(_GZIP_WINDOW)
-        parts.append(stream.decompress(rest, left + 1))
-        left -= len(parts[-1])
-        if left < 0:
-            raise _too_large(body, limit)
-        if not stream.eof:
-            raise EOFError("a gzip stream that is cut off")
+        while not stream.eof:
+            part = stream.decompress(rest, min(left + 1, _GZIP_PIECE))
+            rest = stream.unconsumed_tail
+            left -= len(part)
+            if left < 0:
+                raise _too_large(body, limit)
+            if not part and not rest and not stream.eof:
+                raise EOFError("a gzip stream that is cut off")
+            parts.append(part)
+            spend(0)
         rest = stream.unused_data
     if not parts:
         raise EOFError("an empty gzip stream")
-    return b"".join(parts)
+    return _joined(parts, limit - left, spend)
 
 
-def _inflate(into: object, body: memoryview, limit: int, spend: Spend) -> bytearray:
+def _joined(parts: list[bytes], size: int, spend: Spend) -> Inflated:
+    """The parts, which are gone then: they and their copy would be twice the memory."""
+    if size < _PAGES_FROM:
+        return b"".join(parts)
+    out, at = _buffer(size), 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        out[at : at + len(part)] = part
+        at += len(part)
+        spend(0)
+    return out
+
+
+def _inflate(into: object, body: memoryview, limit: int, spend: Spend) -> bytearray | memoryview:
     """Decompress into buffers of growing size: what comes out is not known beforehand, nor to be trusted."""
     size = min(max(_SMALLEST_BUFFER, _FIRST_GUESS * len(body)), limit)
     while True:
-        buffer = mutable(b"", size, spend)
+        buffer = _buffer(size)
         try:
             written = into(body, buffer)  # type: ignore[operator]
         except cramjam.DecompressionError as exc:
@@ -164,19 +192,21 @@ def _inflate(into: object, body: memoryview, limit: int, spend: Spend) -> bytear
             size = min(4 * size, limit)
             spend(0)
             continue
+        if isinstance(buffer, memoryview):
+            return buffer[:written]
         del buffer[written:]
         return buffer
 
 
-def _unsnappy(body: memoryview, limit: int, spend: Spend) -> bytes | bytearray:
+def _unsnappy(body: memoryview, limit: int, spend: Spend) -> bytearray | memoryview:
     if not _begins(body, _XERIAL):
         size = cramjam.snappy.decompress_raw_len(body)
         if size > limit:
             raise _too_large(body, limit)
-        buffer = mutable(b"", size, spend)
+        buffer = _buffer(size)
         cramjam.snappy.decompress_raw_into(body, buffer)
         return buffer
-    out = bytearray()
+    blocks: list[memoryview] = []
     at, left = len(_XERIAL_HEADER), limit
     while at < len(body):
         if len(body) - at < _BLOCK_SIZE.size:
@@ -185,12 +215,19 @@ def _unsnappy(body: memoryview, limit: int, spend: Spend) -> bytes | bytearray:
         at += _BLOCK_SIZE.size
         if not 0 <= size <= len(body) - at:
             raise MalformedFrame("a snappy block that is longer than the records")
-        left -= cramjam.snappy.decompress_raw_len(body[at : at + size])
+        blocks.append(body[at : at + size])
+        left -= cramjam.snappy.decompress_raw_len(blocks[-1])
         if left < 0:
             raise _too_large(body, limit)
-        out += bytes(cramjam.snappy.decompress_raw(body[at : at + size]))
         at += size
-        spend(0)
+    out, at = _buffer(limit - left), 0
+    with memoryview(out) as view:
+        for block in blocks:
+            size = cramjam.snappy.decompress_raw_len(block)
+            if size:
+                cramjam.snappy.decompress_raw_into(block, view[at : at + size])
+            at += size
+            spend(0)
     return out
 
 

@@ -146,7 +146,7 @@ def _header(batch: memoryview) -> BatchHeader:
     return header
 
 
-def _batch(batch: memoryview, header: BatchHeader, body: bytearray) -> bytes:
+def _batch(batch: memoryview, header: BatchHeader, body: Buffer) -> bytes:
     """The batch with other records of the same number and sizes."""
     data = compress(header.codec, body, batch[HEADER_BYTES:])
     made = bytearray(batch[:HEADER_BYTES])

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from protocol.batch.compression import compress
+from protocol.batch.compression import Inflated, compress
 from protocol.batch.header import HEADER_BYTES
 from protocol.batch.reencode.pieces import Piece, Runs
 from protocol.batch.varints import read_varint, varint
@@ -27,7 +27,7 @@ class RecordSet(NamedTuple):
     `like`: the compressed bytes they came from. `next_offset`: where the source batch ends.
     """
 
-    body: bytes | bytearray
+    body: Inflated
     count: int  # type: ignore[assignment]  # tuple.count is not missed
     base_offset: int
     base_timestamp: int

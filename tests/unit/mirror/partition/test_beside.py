@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from mmap import mmap
 from typing import Any, cast
 
 import pytest
@@ -11,7 +12,8 @@ from bench.clients.raw import batch_around
 from gateway.mirror.partition.beside import RESTS, SLICE_S, Paced, work_beside
 from gateway.mirror.partition.rules.commands import WorkBeside
 from gateway.mirror.partition.rules.opened import MOST_INFLATED, Opened, OpeningTerms
-from protocol.batch.compression import compress
+from protocol.batch.compression import compress, decompress
+from protocol.batch.header import HEADER_BYTES
 from protocol.batch.schema_ids import translated
 from protocol.batch.varints import varint
 
@@ -64,13 +66,24 @@ def test_it_does_not_rest_for_long_whatever_took_long() -> None:
     assert rests == [1.0]
 
 
-@pytest.mark.parametrize("codec", [0, 2, 3, 4])
-def test_a_batch_that_inflates_to_much_is_inflated_with_rests(codec: int) -> None:
+def test_a_large_batch_is_copied_with_rests() -> None:
     """While a large buffer is filled the event loop would have to ask for each of its turns."""
     many = bytes(8 << 20)
     spent: list[int] = []
-    translated(memoryview(_batch(codec, many)), {}, spend=spent.append)
+    translated(memoryview(_batch(0, many)), {}, spend=spent.append)
     assert len(spent) > len(many) >> 18
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_what_a_batch_inflates_to_is_written_to_fresh_pages(codec: int) -> None:
+    """Nobody waits while they are made or given back, as for a bytearray, which is filled first."""
+    many = bytes(range(256)) * (8 << 12)
+    batch = memoryview(_batch(codec, many))
+    inflated = decompress(codec, batch[HEADER_BYTES:])
+    assert isinstance(inflated, memoryview)
+    assert isinstance(inflated.obj, mmap)
+    assert many in bytes(inflated)
+    assert translated(batch, {}).batch is batch
 
 
 async def test_it_is_done_in_a_thread_and_told_on_the_loop() -> None:
