@@ -7,7 +7,7 @@
 #   docker buildx imagetools inspect python:3.11-slim-bookworm       # says sha256:...
 #   docker build --build-arg BASE=python:3.11-slim-bookworm@sha256:... -t lockgate .
 #
-# How to run it, with a root file system that is read-only and without capabilities: docs/background/security.md, "The image".
+# How to run it, with a root file system that is read-only and without capabilities: docs/operate/image.md.
 
 ARG BASE=python:3.11-slim-bookworm
 FROM ${BASE} AS build

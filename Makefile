@@ -248,7 +248,7 @@ lock: venv ## Resolve the lock files anew from pyproject.toml
 
 .PHONY: docs docs-venv
 docs: venv docs-venv ## Build the site into build/site, strictly, and check its links, its pages and its commands
-	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs --quiet build --strict
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@$(BIN)/python -m tests.support.pages.site
 docs-venv: $(DOCS)/.installed ## Make build/docs-venv with what builds the site
 

@@ -54,7 +54,7 @@ class Management(HttpBounds):
 
 
 class Api(HttpBounds):
-    """Where REST and the metrics are served, and to whom. See docs/background/security.md.
+    """Where REST and the metrics are served, and to whom. See docs/operate/api-access.md.
 
     `socket`: path of a Unix socket, in place of `host` and `port`; only its owner can open it. `token_file`: of the
     admin's token, made at the first start; '': where the `lockgate` command looks, too. `allowed_hosts`: names by

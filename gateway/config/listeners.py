@@ -16,7 +16,7 @@ Protocol = Literal["", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 
 
 class Limits(Section):
-    """How much clients may take of the gateway: see `gateway/proxy/rules/limits.py` and docs/background/security.md.
+    """How much clients may take of the gateway: see `gateway/proxy/rules/limits.py` and docs/operate/listeners.md.
 
     Sizes in bytes, times in seconds. `connections_per_second`: new ones of one address; `handshakes_per_second`: of
     TLS, likewise. `forwarded_bytes_per_second`:

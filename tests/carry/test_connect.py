@@ -1,6 +1,6 @@
 """A Connect cluster from one Kafka cluster to another: its internal topics, its data and its sink's group together.
 
-The order is that of docs/guides/consumers.md: the workers stop, the sink's group and the topics are promoted, the
+The order is that of docs/guides/connect.md: the workers stop, the sink's group and the topics are promoted, the
 workers start at the gateway. A file goes line by line through a topic into another file, so what is lost or
 comes twice shows there.
 """

@@ -3,7 +3,7 @@
 * `touched_before_login`: nothing was done or remembered for somebody who has not shown who it is
 * `slow_frames`: no frame took more than 50 ms of the gateway's CPU, beside what it does at rest
 * `stalls`: nothing that the gateway's event loop did took more than 50 ms of CPU in one go
-* `unbounded`: what is held, what waits to be read, and memory keep to what settings and docs/background/security.md say
+* `unbounded`: what is held, what waits to be read, and memory keep to what settings and docs/operate/listeners.md say
 * `crashes`: no exception but those that end a connection in order: nothing in the log from `error` on, nothing that
   asyncio was told, and the gateway lives
 

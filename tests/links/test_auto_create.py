@@ -1,4 +1,4 @@
-"""Mirror topics that a link creates by itself, between real clusters: one sentence of docs/guides/topics.md a test."""
+"""Mirror topics that a link creates by itself, between real clusters: a sentence of docs/guides/auto-create.md each."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """See docs/background/security.md. Defaults are in `gateway/config/listeners.py`.
+    """See docs/operate/listeners.md. Defaults are in `gateway/config/listeners.py`.
 
     Attributes:
         connections: of clients, at a time.

@@ -1,4 +1,4 @@
-"""Each row of docs/background/security.md, "What is asked of the target", on real brokers with StandardAuthorizer.
+"""Each row of docs/operate/rights.md, "What is asked of the target", on real brokers with StandardAuthorizer.
 
 Whoever lacks a right is told by the gateway what the broker itself tells, and nothing has happened; whoever has it is
 served. The source asks for no login: what the gateway sends there, it sends for whoever the target has agreed to.
@@ -366,8 +366,8 @@ CASES: Final = {
 
 
 def test_each_row_of_the_table_is_here() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "background" / "security.md").read_text(encoding="utf-8")
-    table = text.split("### What is asked of the target")[1].split("### ")[0]
+    text = (Path(__file__).parents[3] / "docs" / "operate" / "rights.md").read_text(encoding="utf-8")
+    table = text.split("## What is asked of the target")[1].split("## ")[0]
     rows = [row for row in re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE) if row != "API"]
     assert len(rows) > 10
     for row in rows:

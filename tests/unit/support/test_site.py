@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import site
+from tests.support.pages import concepts, site
 
 
 @pytest.fixture
@@ -26,6 +26,11 @@ def test_pages_name_tests_that_run_their_commands() -> None:
 def test_every_page_begins_with_when_one_needs_it_and_is_reached() -> None:
     assert [wrong for page in site.pages() for wrong in site.without_beginning(page)] == []
     assert site.orphans() == []
+
+
+def test_the_pictures_of_the_concepts_are_those_that_are_drawn() -> None:
+    for name in concepts.PICTURES:
+        assert (concepts.FOLDER / f"{name}.svg").read_text(encoding="utf-8") == concepts.drawn(name), name
 
 
 def test_an_unknown_command_and_an_unknown_option_are_told(page: Path) -> None:
