@@ -55,10 +55,13 @@ FILES: Final[Mapping[str, Callable[[], str]]] = {"openapi.json": openapi, "help.
 
 def main() -> None:
     """Write them all."""
+    from tests.support.pages import reference_pages  # it reads these files
+
     FOLDER.mkdir(exist_ok=True)
-    for name, made in FILES.items():
-        (FOLDER / name).write_text(made(), encoding="utf-8")
-        sys.stdout.write(f"{FOLDER / name}\n")
+    for folder, files in ((FOLDER, FILES), (reference_pages.REFERENCE, reference_pages.PAGES)):
+        for name, made in files.items():
+            (folder / name).write_text(made(), encoding="utf-8")
+            sys.stdout.write(f"{folder / name}\n")
 
 
 if __name__ == "__main__":
