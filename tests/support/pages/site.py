@@ -6,7 +6,7 @@ options. What a page shows in a block is run here when it needs no cluster, or b
 
     <!-- run -->                                   each line of the next block; it must end with 0
     <!-- run: 2 -->                                 with 2
-    <!-- run by tests/quickstart/test_quickstart.py -->   that file is there, and has the words of each command
+    <!-- run by tests/quickstart/test_quickstart.py -->   that file, or one of several (A, B), has each command's words
 
 A block of `text` right behind a block that is run is what it prints; a line `…` in it stands for any lines.
 """
@@ -80,10 +80,12 @@ def wrong_marks(page: Path) -> list[str]:
     for block in blocks(page):
         how = (block.how or "").strip()
         if how.startswith("by "):
-            test = ROOT / how.removeprefix("by ").strip()
-            text = test.read_text(encoding="utf-8") if test.is_file() else ""
+            named = [ROOT / name.strip() for name in how.removeprefix("by ").split(",")]
+            texts = [path.read_text(encoding="utf-8") if path.is_file() else "" for path in named]
             told = [line for line in block.lines if _words(line)]
-            wrong += [f"{block.page}: {how}: not there: {line}" for line in told if not _has(text, line)]
+            missed = [line for line in told if not any(_has(text, line) for text in texts)]
+            wrong += [f"{block.page}: {how}: not there: {line}" for line in missed]
+            wrong += [f"{block.page}: {how}: no such file" for text in texts if not text]
         elif block.how is not None and not re.fullmatch(r"(: \d+)?", block.how):
             wrong.append(f"{block.page}: what does 'run{block.how}' mean?")
     return wrong
@@ -226,9 +228,10 @@ def _found(words: Sequence[str]) -> tuple[list[str], Any]:
 
 
 def _has(test: str, line: str) -> bool:
-    """Whether a test has each word of a command, the way lists of arguments have them."""
+    """Whether a test has the words of a command: in a row, or each as an argument where a helper adds some."""
     path, _ = _found(_words(line))
-    return bool(test) and all(re.search(rf"""["' ]{re.escape(word)}["' ]""", test) for word in path)
+    together = re.search(r"""["', \n(\[*]+""".join(map(re.escape, path)), test)
+    return bool(together) or (bool(test) and all(f'"{word}"' in test for word in path))
 
 
 def _run(line: str) -> tuple[int, str]:
