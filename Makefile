@@ -82,9 +82,9 @@ demo-app: need-demo venv brokers ## Move four applications as sets from one file
 	@$(BIN)/python -m demo.app $(DEMO_ARGS)
 
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the next twelve; of security, rights and limits (PYTEST_ARGS="-k name" for some)
+test: need-test venv brokers toxiproxy ## Run every test but those of the next thirteen; of security, rights and limits (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \
-		--ignore=tests/pages --ignore=tests/console --ignore=tests/hand --ignore=tests/quickstart --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration \
+		--ignore=tests/pages --ignore=tests/console --ignore=tests/hand --ignore=tests/quickstart --ignore=tests/wheel --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration \
 		--ignore=tests/integration/mirror --ignore=tests/integration/promote --ignore=tests/model/test_widest.py \
 		--ignore-glob='$(OWNERSHIP)' --ignore=tests/integration/net/test_broker_loss.py \
 		--ignore=tests/security/links --ignore=tests/security/listeners --ignore=tests/security/logins $(PYTEST_ARGS)
@@ -110,6 +110,12 @@ test-quickstart: need-test venv ## Run `lockgate quickstart` from the wheel in a
 	@rm -f $(BUILD)/quickstart.txt
 	@$(BIN)/pytest tests/quickstart $(PYTEST_ARGS)
 	@cat $(BUILD)/quickstart.txt
+
+.PHONY: test-wheel dist
+test-wheel: need-test venv ## Build wheel and sdist twice: equal to the byte, whole, and the wheel alone helps
+	@$(BIN)/pytest tests/wheel tests/test_packaging.py tests/hand/test_plain_install.py $(PYTEST_ARGS)
+dist: venv ## Build wheel and sdist into dist/, the same bytes from the same commit
+	@$(BIN)/python scripts/dist.py
 
 .PHONY: test-exact
 test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exactness: every kind of topic and client

@@ -57,8 +57,8 @@ def main() -> None:
     """Write them all."""
     from tests.support.pages import reference_pages  # it reads these files
 
-    FOLDER.mkdir(exist_ok=True)
-    for folder, files in ((FOLDER, FILES), (reference_pages.REFERENCE, reference_pages.PAGES)):
+    for folder, files in ((FOLDER, FILES), *reference_pages.FOLDERS.items()):
+        folder.mkdir(exist_ok=True)
         for name, made in files.items():
             (folder / name).write_text(made(), encoding="utf-8")
             sys.stdout.write(f"{folder / name}\n")

@@ -11,9 +11,12 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import typer
+from typer._completion_shared import get_completion_script
 
 from gateway.cli.main import app
 from gateway.links.rules.update import FIXED
@@ -88,6 +91,42 @@ Written from `configs/full.yaml` by `python -m tests.support.pages.golden`: chan
 that cannot be and a variable that is not set end the start with exit code 2, with file and line.
 """
 
+_MANUAL: Final = """.\\" Written from gateway/cli/ by python -m tests.support.pages.golden: change it there.
+.TH LOCKGATE 1 "" "lockgate" "lockgate"
+.SH NAME
+lockgate \\- move Kafka clients from one cluster to another with one rolling restart and no stop
+.SH SYNOPSIS
+\\fBlockgate\\fR COMMAND [OPTION]...
+.SH DESCRIPTION
+A gateway that speaks the Kafka protocol, and the commands of its operators. Commands ask a running gateway at
+\\fB\\-\\-url\\fR; each has \\fB\\-\\-help\\fR, and most of them \\fB\\-o\\fR table, json or yaml.
+.SH COMMANDS
+"""
+_MANUAL_END: Final = """.SH EXIT STATUS
+.TP
+0
+Done, or shown.
+.TP
+1
+Refused, with the reason and the remedy on standard error.
+.TP
+2
+Wrong usage: an option, a file, a URL.
+.TP
+3
+No gateway there, or what answers is none.
+.SH ENVIRONMENT
+.TP
+\\fBLOCKGATE_URL\\fR
+Where the gateway's API is: http(s)://HOST:PORT or unix:PATH.
+.TP
+\\fBLOCKGATE_TOKEN_FILE\\fR
+The file with the bearer token.
+.TP
+\\fBLOCKGATE_LINK\\fR
+The link that is meant where none is named.
+"""
+
 
 def commands() -> str:
     """Each command, its arguments and its options."""
@@ -136,12 +175,42 @@ def settings() -> str:
     return "\n".join(parts)
 
 
+def manual() -> str:
+    """The same commands as a page of man(1): what the wheel installs under share/man."""
+    parts = [_MANUAL]
+    for path, command in _leaves(typer.main.get_command(app), ()):
+        usage = " ".join(["lockgate", *path, *map(_usage, _arguments(command))])
+        parts.append(f".SS {_roff(usage)}\n{_roff(_first_paragraph(command.help or ''))}\n")
+        for one in _options(command):
+            flags = ", ".join(f"\\fB{_roff(flag)}\\fR" for flag in [*one.opts, *one.secondary_opts])
+            value = "" if one.is_flag else f" {_roff(one.metavar or 'VALUE')}"
+            parts.append(f".TP\n{flags}{value}\n{_roff(_words_of(one))}\n")
+    return "".join((*parts, _MANUAL_END))
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "commands.md": commands,
     "rest.md": rest,
     "link-options.md": link_options,
     "settings.md": settings,
 }
+
+
+def completion(shell: str) -> str:
+    """The script that completes the command line in a shell: bash, zsh or fish."""
+    return get_completion_script(prog_name="lockgate", complete_var="_LOCKGATE_COMPLETE", shell=shell) + "\n"
+
+
+FOLDERS: Final[Mapping[Path, Mapping[str, Callable[[], str]]]] = {
+    REFERENCE: PAGES,
+    ROOT / "configs" / "man": {"lockgate.1": manual},
+    ROOT / "configs" / "completions": {
+        "lockgate": partial(completion, "bash"),
+        "_lockgate": partial(completion, "zsh"),
+        "lockgate.fish": partial(completion, "fish"),
+    },
+}
+"""All that is made from the code: folder -> file -> what it holds."""
 
 
 def _leaves(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -172,8 +241,18 @@ def _flags(option: Any) -> str:
     return flags if option.is_flag else f"{flags} {option.metavar or 'VALUE'}"
 
 
+def _words_of(option: Any) -> str:
+    return " ".join((option.help or "").split())
+
+
+def _roff(words: str) -> str:
+    """Plain words as troff takes them: no escape, no hyphen that is a dash, no line that begins as a request."""
+    escaped = words.replace("\\", "\\e").replace("-", "\\-").replace("`", "")
+    return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped
+
+
 def _told(option: Any) -> str:
-    words = _cell(" ".join((option.help or "").split()))
+    words = _cell(_words_of(option))
     default = option.default
     if option.is_flag or default is None or callable(default) or default in ("", (), []):
         return words

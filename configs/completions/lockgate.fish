@@ -1,0 +1,1 @@
+complete --command lockgate --no-files --arguments "(env _LOCKGATE_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) lockgate)" --condition "env _LOCKGATE_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) lockgate"
