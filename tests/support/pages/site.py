@@ -19,7 +19,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -29,6 +29,7 @@ from urllib.parse import unquote, urlsplit
 import typer
 
 from gateway.cli.main import app
+from tests.support.pages.metrics_page import families, shown_name
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 DOCS: Final = ROOT / "docs"
@@ -40,6 +41,8 @@ _BLOCK: Final = re.compile(
 )
 _BEGINS: Final = re.compile(r"^(\*\*)?(Read|Use|Come) (this|here)\b")
 _MOST_S: Final = 60.0
+OTHERS: Final = frozenset({"lockgate_map", "lockgate_producers", "lockgate_state", "lockgate_workers"})
+"""Topics of the gateways, which are named alike, and the metric that only a gateway of several processes has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,13 @@ def wrong_marks(page: Path) -> list[str]:
         elif block.how is not None and not re.fullmatch(r"(: \d+)?", block.how):
             wrong.append(f"{block.page}: what does 'run{block.how}' mean?")
     return wrong
+
+
+def unknown_metrics(page: Path) -> list[str]:
+    """Metrics that a page names and no gateway has."""
+    known = {shown_name(family) for family in families()} | OTHERS
+    named = re.findall(r"\b(lockgate_[a-z_]+[a-z])(?![a-z_]*[*…])", page.read_text(encoding="utf-8"))
+    return [f"{_named(page)}: no metric {name}" for name in sorted(set(named) - known) if not _begins_one(name, known)]
 
 
 def run_here(page: Path) -> tuple[int, list[str]]:
@@ -159,6 +169,11 @@ class _Page(HTMLParser):
                 self.places.add(value)
             elif value and (name == "href" or (name == "src" and tag != "iframe")):
                 self.links.add(value)
+
+
+def _begins_one(name: str, known: Set[str]) -> bool:
+    """Whether it is a histogram's or a counter's name without its ending."""
+    return any(one.startswith(f"{name}_") for one in known)
 
 
 def _leads(page: Path, link: str, read: Mapping[Path, _Page]) -> bool:
@@ -261,7 +276,13 @@ def main() -> int:
     for page in pages():
         count, failed = run_here(page)
         ran += count
-        wrong += [*failed, *unknown_commands(page), *wrong_marks(page), *without_beginning(page)]
+        wrong += [
+            *failed,
+            *unknown_commands(page),
+            *unknown_metrics(page),
+            *wrong_marks(page),
+            *without_beginning(page),
+        ]
     broken, lost = broken_links(), orphans()
     sys.stderr.writelines(f"{line}\n" for line in [*wrong, *(f"broken: {line}" for line in broken), *lost])
     verdict = "FAIL" if wrong or broken or lost else "PASS"

@@ -19,6 +19,10 @@ def test_pages_show_only_commands_that_there_are() -> None:
     assert [wrong for page in site.pages() for wrong in site.unknown_commands(page)] == []
 
 
+def test_pages_name_only_metrics_that_there_are() -> None:
+    assert [wrong for page in site.pages() for wrong in site.unknown_metrics(page)] == []
+
+
 def test_pages_name_tests_that_run_their_commands() -> None:
     assert [wrong for page in site.pages() for wrong in site.wrong_marks(page)] == []
 
@@ -54,3 +58,8 @@ def test_a_block_is_run_and_what_it_prints_is_compared(page: Path) -> None:
     count, wrong = site.run_here(page)
     assert count == 2
     assert wrong == ["page.md: ['echo one']: prints\none\n"]
+
+
+def test_an_unknown_metric_is_told(page: Path) -> None:
+    page.write_text("`lockgate_mirror_lag_records`, `lockgate_mirror_*`, `__lockgate_state`, `lockgate_mirror_lagg`\n")
+    assert site.unknown_metrics(page) == ["page.md: no metric lockgate_mirror_lagg"]
