@@ -58,6 +58,21 @@ COMPLETIONS = (
 )
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("deploy/helm/lockgate/Chart.yaml", "\nversion: {}\nappVersion: {}\n"),
+        ("SECURITY.md", "There is one version, {}."),
+        ("README.md", "**Status**: {}"),
+        ("docs/index.md", "Version {}"),
+        ("CHANGELOG.md", "\n## {} ("),
+    ],
+)
+def test_each_place_has_the_version(first: tuple[Path, Path], path: str, words: str) -> None:
+    version = first[0].name.split("-")[1]
+    assert words.replace("{}", version) in (ROOT / path).read_text(encoding="utf-8")
+
+
 def test_the_sdist_builds_the_same_wheel(first: tuple[Path, Path], tmp_path: Path) -> None:
     with tarfile.open(first[1]) as sdist:
         sdist.extractall(tmp_path, filter="data")
