@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import concepts, site
+from tests.support.pages import concepts, moving_picture, site
 
 
 @pytest.fixture
@@ -35,6 +35,12 @@ def test_every_page_begins_with_when_one_needs_it_and_is_reached() -> None:
 def test_the_pictures_of_the_concepts_are_those_that_are_drawn() -> None:
     for name in concepts.PICTURES:
         assert (concepts.FOLDER / f"{name}.svg").read_text(encoding="utf-8") == concepts.drawn(name), name
+
+
+def test_the_moving_picture_has_a_frame_for_each_picture_of_the_console() -> None:
+    kinds = [kind for kind, _ in moving_picture.chunks(moving_picture.MADE.read_bytes())]
+    assert kinds.count(b"fcTL") == len(moving_picture.FRAMES)
+    assert moving_picture.moving().startswith(moving_picture.MADE.read_bytes()[:33]), "the same size and kind of pixels"
 
 
 def test_an_unknown_command_and_an_unknown_option_are_told(page: Path) -> None:
