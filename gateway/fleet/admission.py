@@ -1,4 +1,4 @@
-"""Which of the group's assignments counts here, and whether this gateway has a place in it: docs/operate/fleet.md."""
+"""Which of the group's assignments counts here, and whether this gateway has a place: docs/background/agreement.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One gateway's place in the fleet: in the group, under a lease, leading or following. See docs/operate/fleet.md.
+"""One gateway's place in the fleet: in the group, under a lease, leading or following (docs/background/agreement.md).
 
 The group says who leads, and the state topic who may write: a term of leadership runs while both name this gateway.
 """

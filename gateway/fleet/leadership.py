@@ -1,4 +1,4 @@
-"""A gateway's terms as leader: the state topic is taken over, a term begins on it, and ends (docs/operate/fleet.md).
+"""A gateway's terms as leader: the state topic is taken over, a term begins, and ends (docs/background/agreement.md).
 
 The leader assigns partitions with the group's assignment, some moves per round (`PartitionAssigner`).
 """
