@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 from gateway.access.rules.changes import (
     FORGET_S,
     Changes,
-    Patterns,
     Resource,
     TooManyOfOne,
     after_delete,
@@ -34,6 +33,7 @@ from gateway.access.rules.transform import (
     DesiredAcls,
     Granted,
     LeftOutAcl,
+    Patterns,
     TooManyAcls,
     Topics,
     desired_acls,

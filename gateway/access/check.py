@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -78,14 +79,14 @@ class AccessCheck:
             target = await _acls(self._target)
         scene = AccessScene(
             config=config,
-            source=Rights(source, principal),
-            target=Rights(target, on_target),
+            source=await asyncio.to_thread(Rights, source, principal),
+            target=await asyncio.to_thread(Rights, target, on_target),
             host=host,
             mirrors=mirrors,
             only=topic,
         )
         try:
-            rows = compare(scene)
+            rows = await asyncio.to_thread(compare, scene)
         except TooManyAcls as exc:
             raise Conflict(f"link '{name}': {exc}") from exc
         return Access(

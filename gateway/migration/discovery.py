@@ -365,4 +365,5 @@ class Discovery:
         async with self._looks.hold(name):
             access = await self._views.reach(link)
             with source_errors(name):
-                return discover(await self._read(access.cluster, mirrored, self._records.now_ms))
+                snapshot = await self._read(access.cluster, mirrored, self._records.now_ms)
+        return await asyncio.to_thread(discover, snapshot)  # a second and more, of tens of thousands of topics

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import structlog
 
 from gateway.errors import ControlError
 from gateway.migration.migrations import Migrations
-from gateway.migration.rules.file import FileError, MigrationFile, of_text
+from gateway.migration.rules.file import FileError, Meant, MigrationFile, of_text
 from gateway.operations.records import Records
 from gateway.state.link_config import parse
 from gateway.state.migration_records import JournalEntry, MigrationRecord
@@ -25,19 +26,15 @@ UNDO_OVER = "UNDO_OVER"
 _log = structlog.get_logger("lockgate.control")
 
 
-class _Meant:
-    """Which topics a file means: asked for each topic that is promoted, with every record that changes."""
+class _Kept(NamedTuple):
+    """Of a file: for how long, and which topics it means."""
 
-    def __init__(self, file: MigrationFile) -> None:
-        self.keep_ms = file.keep_ms
-        named = [(name, one.name) for one in file.applications for name in one.topics]
-        self._named = {name: owner for name, owner in named if not name.endswith("*")}
-        self._patterns = [(name[:-1], owner) for name, owner in named if name.endswith("*")]
+    keep_ms: int
+    topics: Meant
 
-    def owner(self, topic: str) -> str:
-        """The application that means it; '' for none."""
-        found = self._named.get(topic)
-        return found or next((owner for beginning, owner in self._patterns if topic.startswith(beginning)), "")
+
+def _kept(file: MigrationFile) -> _Kept:
+    return _Kept(file.keep_ms, Meant((name, one.name) for one in file.applications for name in one.topics))
 
 
 class KeepTimes:
@@ -46,7 +43,7 @@ class KeepTimes:
     def __init__(self, records: Records) -> None:
         self._records = records
         self._store = records.store
-        self._files: dict[str, tuple[str, _Meant | None]] = {}
+        self._files: dict[str, tuple[str, _Kept | None]] = {}
 
     def keep_ms(self, mirror: MirrorRecord) -> int:
         """For how long a mirror back of the topic is kept; 0: none begins by itself."""
@@ -60,7 +57,7 @@ class KeepTimes:
         """Migrations that mean the topic and would promote it again by themselves, were it home."""
         return [record.name for record, _, _ in self._meaning(mirror) if record.state == "RUNNING"]
 
-    def _meaning(self, mirror: MirrorRecord) -> Sequence[tuple[MigrationRecord, _Meant, str]]:
+    def _meaning(self, mirror: MirrorRecord) -> Sequence[tuple[MigrationRecord, _Kept, str]]:
         """Migrations whose file means the topic, with the application that does."""
         found = []
         link = self._store.links.get(mirror.link)
@@ -69,17 +66,17 @@ class KeepTimes:
             file = self._file(record) if is_its else None
             if file is None:
                 continue
-            if owner := file.owner(mirror.source_topic):
+            if owner := file.topics.owner(mirror.source_topic):
                 found.append((record, file, owner))
         self._files = {name: known for name, known in self._files.items() if name in self._store.migrations}
         return found
 
-    def _file(self, record: MigrationRecord) -> _Meant | None:
+    def _file(self, record: MigrationRecord) -> _Kept | None:
         """None: a newer version has written one that this one cannot read."""
         text, file = self._files.get(record.name, ("", None))
         if text != record.file:
             try:
-                file = _Meant(of_text(record.file))
+                file = _kept(of_text(record.file))
             except (FileError, ValueError):
                 file = None
             self._files[record.name] = (record.file, file)

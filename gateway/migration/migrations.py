@@ -6,6 +6,7 @@ topics again is PAUSED first: what was called off comes back when somebody asks 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -263,7 +264,7 @@ class Migrations:
         """What is left of a file now, and the world that says so."""
         asks = any(one.options.min_readiness for one in file.applications)
         world = await self._world.read(file, await self._scores(file) if asks else {}, fresh=fresh)
-        return resolve(file, world), world
+        return await asyncio.to_thread(resolve, file, world), world  # a tenth of a second, of 20,000 topics
 
     async def _view(self, record: MigrationRecord, *, fresh: bool = False) -> MigrationView:
         file = self.file_of(record)

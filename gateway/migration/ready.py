@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -163,7 +163,7 @@ class ReadinessCheck:
         return len(plan.create) + len(plan.errors)
 
     async def _judged(self, link: str, plan: ApplicationPlan, shared: _LinkReadiness) -> Readiness:
-        slots = asyncio.Semaphore(_PARALLEL)
+        slots, own = asyncio.Semaphore(_PARALLEL), frozenset(plan.topics)
 
         async def topic(name: str) -> TopicReady:
             async with slots:
@@ -171,7 +171,7 @@ class ReadinessCheck:
 
         async def group(name: str) -> GroupReady:
             async with slots:
-                return await self._group(link, name, plan.topics)
+                return await self._group(link, name, own)
 
         scene = ReadinessScene(
             application=plan.application.name,
@@ -223,7 +223,7 @@ class ReadinessCheck:
             kept=view.record.cutover.undo is not Undo.NONE and written_on_target(view.record),
         )
 
-    async def _group(self, link: str, name: str, topics: Sequence[str]) -> GroupReady:
+    async def _group(self, link: str, name: str, topics: Set[str]) -> GroupReady:
         """By its name on the source."""
         group = parse(self._records.link(link).configs).target_group(name)
         if (link, group) not in self._records.store.groups:
@@ -243,22 +243,22 @@ class ReadinessCheck:
         """Those that have one of the topics."""
         if found is None:
             return None
-        now = self._records.now_ms()
+        now, own = self._records.now_ms(), frozenset(topics)
         return tuple(
             OpenTransaction(
                 transactional_id=one.transactional_id,
-                topics=tuple(sorted(one.partitions.keys() & set(topics))),
+                topics=tuple(sorted(one.partitions.keys() & own)),
                 open_s=max(0.0, (now - one.started_ms) / 1000) if one.started_ms >= 0 else 0.0,
                 timeout_s=one.timeout_ms / 1000,
             )
             for one in found
-            if one.partitions.keys() & set(topics)
+            if one.partitions.keys() & own
         )
 
 
-def _uncommitted(view: MirrorGroupView, topics: Sequence[str]) -> tuple[str, ...]:
+def _uncommitted(view: MirrorGroupView, topics: Set[str]) -> tuple[str, ...]:
     """Topics that its members read and that it has no offset of."""
     if view.source is None or view.offsets is None:
         return ()
     committed = {topic for topic, _ in view.offsets}
-    return tuple(sorted((view.source.topics & set(topics)) - committed))
+    return tuple(sorted((view.source.topics & topics) - committed))

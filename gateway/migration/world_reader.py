@@ -26,6 +26,9 @@ from gateway.topics.mirrors import Mirrors, MirrorView
 FRESH_S: Final = 10.0
 """For how long the names of a source count as its names now."""
 
+_IN_A_TURN: Final = 500
+"""Mirrors that are looked at, of some 20 µs each."""
+
 _Names = tuple[frozenset[str] | None, frozenset[str] | None, str]
 
 
@@ -63,6 +66,8 @@ class WorldReader:
             return World(now=now, link_there=False)
         config = parse(link.configs)
         topics, groups, trouble = await self._names_of(link, fresh=fresh)
+        own = {one.source_name: self._group(one) for key, one in store.groups.items() if key[0] == link.name}
+        mirrors = await self._mirrors_of(link)
         return World(
             now=now,
             link_paused=config.paused,
@@ -70,8 +75,8 @@ class WorldReader:
             source_topics=topics,
             source_groups=groups,
             source_trouble=trouble,
-            mirrors=self._mirrors_of(link),
-            groups={one.source_name: self._group(one) for key, one in store.groups.items() if key[0] == link.name},
+            mirrors=mirrors,
+            groups=own,
             readiness=readiness,
             client_errors=self._client_errors(file.migration),
         )
@@ -92,10 +97,16 @@ class WorldReader:
         self._names[link.name] = (self._clock(), link.link_id, (topics, groups, ""))
         return topics, groups, ""
 
-    def _mirrors_of(self, link: LinkRecord) -> Mapping[str, MirrorStanding]:
-        """By source topic: the link's own, and those that other links have of topics that its own would be named as."""
+    async def _mirrors_of(self, link: LinkRecord) -> Mapping[str, MirrorStanding]:
+        """By source topic: the link's own, and those that other links have of topics that its own would be named as.
+
+        All records are of one moment, so a set that changes sides is on one of them. What is measured of each is worked
+        out in turns of the event loop: there are tens of thousands.
+        """
         config, found = parse(link.configs), dict[str, MirrorStanding]()
-        for mirror in self._records.store.mirrors.values():
+        for number, mirror in enumerate(list(self._records.store.mirrors.values()), start=1):
+            if not number % _IN_A_TURN:
+                await asyncio.sleep(0)
             if mirror.link == link.name:
                 found[mirror.source_topic] = self._mirror(mirror)
             elif name := config.source_topic(mirror.mirror_topic):

@@ -24,6 +24,7 @@ from gateway.schemas.rules.scene import (
     SchemaPlanOptions,
     SchemaReason,
     known_entries,
+    numbers_by_subject,
     wanted_versions,
 )
 from gateway.state.name_filters import NameFilters
@@ -97,19 +98,17 @@ class RegistryReader:
         subjects = await self._each(names, self._numbers)
         for name in set(self._records) - set(listed):
             subjects[name] = ABSENT
-        asked_of: dict[str, set[int]] = {}
-        for key in wanted:
-            asked_of.setdefault(key.subject, set()).add(key.version)
+        of_each = numbers_by_subject(wanted)
         to_read = {
-            name: wanted_versions(subject, asked.options, asked_of.get(name, ()))
-            & set(subject.numbers) - self._settled(name, subject, asked_of.get(name, ()))
+            name: wanted_versions(subject, asked.options, of_each.get(name, ()))
+            & set(subject.numbers) - self._settled(name, subject, of_each.get(name, ()))
             for name, subject in subjects.items()
         }
         keys = [VersionKey(name, number) for name, numbers in to_read.items() for number in numbers]
         await self._read(subjects, keys)
         await self._follow_references(subjects)
         touched = [
-            name for name, subject in subjects.items() if asked.thorough or name in asked_of or self._new(name, subject)
+            name for name, subject in subjects.items() if asked.thorough or name in of_each or self._new(name, subject)
         ]
         await self._settings(subjects, touched)
         target, taken = await self._of_target(subjects, touched)

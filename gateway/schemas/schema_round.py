@@ -133,7 +133,7 @@ class SchemaRound:
         if self._config.schema_ids is SchemaIds.FIXED:
             await self._require_modes()
         seen = await RegistryReader(self._source, self._target, self.records(), asked, self._go_on).take()
-        found = plan(seen.scene)
+        found = await asyncio.to_thread(plan, seen.scene)  # a quarter of a second, of tens of thousands of subjects
         return SchemaOutlook(seen, replace(found, left_out=tuple(sorted([*found.left_out, *seen.notes]))))
 
     async def _require_modes(self) -> None:

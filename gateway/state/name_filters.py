@@ -7,13 +7,18 @@ A JSON object with one array::
 
 A name passes when an INCLUDE filter matches it and no EXCLUDE filter does; their order does not matter. The literal
 name `*` matches every name.
+
+Filters are asked of every topic, group or subject of a cluster, so they are looked up, and not gone through.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
+
+from gateway.kafka.rules.names import Beginnings
 
 _WILDCARD = "*"
 _FIELDS = {"name", "patternType", "filterType"}
@@ -27,16 +32,29 @@ class NameFilter:
     prefixed: bool
     exclude: bool
 
-    def matches(self, name: str) -> bool:
-        """Whether the filter is about this name."""
-        if self.prefixed:
-            return name.startswith(self.name)
-        return self.name in (_WILDCARD, name)
-
     def __str__(self) -> str:
         """As it is written in the option."""
         pattern, kind = "PREFIXED" if self.prefixed else "LITERAL", "EXCLUDE" if self.exclude else "INCLUDE"
         return json.dumps({"name": self.name, "patternType": pattern, "filterType": kind})
+
+
+class _ByName:
+    """Filters by what they are about."""
+
+    def __init__(self, filters: Iterable[NameFilter]) -> None:
+        numbered = list(enumerate(filters))
+        self._named: dict[str, tuple[int, NameFilter]] = {}
+        for at, one in numbered:
+            if not one.prefixed:
+                self._named.setdefault(one.name, (at, one))
+        self._beginnings = Beginnings((one.name, (at, one)) for at, one in numbered if one.prefixed)
+
+    def first(self, name: str) -> NameFilter | None:
+        """The first one that is about a name."""
+        begins = self._beginnings.first_of(name)
+        about = (self._named.get(name), self._named.get(_WILDCARD), None if begins is None else begins[1])
+        found = min((one for one in about if one is not None), key=lambda one: one[0], default=None)
+        return None if found is None else found[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +62,13 @@ class NameFilters:
     """All filters of one option; without any, no name passes."""
 
     filters: tuple[NameFilter, ...] = ()
+    _excludes: _ByName = field(init=False, repr=False, compare=False)
+    _includes: _ByName = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Both kinds are looked up for themselves: an EXCLUDE counts wherever it stands."""
+        object.__setattr__(self, "_excludes", _ByName(one for one in self.filters if one.exclude))
+        object.__setattr__(self, "_includes", _ByName(one for one in self.filters if not one.exclude))
 
     def passes(self, name: str) -> bool:
         """Whether some INCLUDE filter matches and no EXCLUDE filter does."""
@@ -52,8 +77,7 @@ class NameFilters:
 
     def decisive(self, name: str) -> NameFilter | None:
         """The filter that says whether the name passes: an EXCLUDE that matches, else an INCLUDE; None without one."""
-        about = [one for one in self.filters if one.matches(name)]
-        return next((one for one in about if one.exclude), about[0] if about else None)
+        return self._excludes.first(name) or self._includes.first(name)
 
     def names(self, name: str) -> bool:
         """Whether an INCLUDE filter says this very name: LITERAL, and not by the wildcard."""

@@ -30,7 +30,7 @@ made first and deleted last, so that nobody gains one. What the target refuses h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
 
@@ -213,24 +213,6 @@ def records_settled(
         new = replace(old, settled=settled)
         found[resource] = new if new.entries or settled else None
     return found
-
-
-class Patterns:
-    """Of these ACLs, those on patterns."""
-
-    def __init__(self, acls: Iterable[Acl]) -> None:
-        self._by_right: dict[tuple[str, ...], list[Acl]] = {}
-        for acl in acls:
-            if acl.is_pattern:
-                self._by_right.setdefault(_right(acl), []).append(acl)
-
-    def say(self, acl: Acl) -> bool:
-        """Whether one of them gives, or denies, what a LITERAL ACL does."""
-        return not acl.is_pattern and any(one.covers(acl.name) for one in self._by_right.get(_right(acl), ()))
-
-
-def _right(acl: Acl) -> tuple[str, ...]:
-    return acl.resource_type, acl.principal, acl.host, acl.operation, acl.permission
 
 
 def resource_of(acl: Acl) -> Resource:

@@ -7,7 +7,7 @@ the source, as the link or as the client (`link.identity`), and nobody deletes o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -97,18 +97,12 @@ def _resources(scene: AccessScene) -> set[_Resource]:
     source_acls, target_acls = scene.source.all(), scene.target.all()
     found = {_Resource(acl.resource_type, acl.pattern_type, acl.name, _on_target(acl, config)) for acl in source_acls}
     found |= {_Resource(acl.resource_type, acl.pattern_type, _on_source(acl, config), acl.name) for acl in target_acls}
-    sources = [acl for acl in source_acls if acl.resource_type is topic]
-    targets = [acl for acl in target_acls if acl.resource_type is topic]
     found |= {
         _Resource(topic, PatternType.LITERAL, mirror.source_topic, name)
         for name, mirror in scene.mirrors.items()
-        if _about(sources, mirror.source_topic) or _about(targets, name)
+        if scene.source.about(topic, mirror.source_topic) or scene.target.about(topic, name)
     }
     return {resource for resource in found if resource.kind in OPERATIONS}
-
-
-def _about(acls: Iterable[Acl], name: str) -> bool:
-    return any(acl.covers(name) for acl in acls)
 
 
 def _on_target(acl: Acl, config: LinkConfig) -> str:

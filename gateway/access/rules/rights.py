@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gateway.kafka.rules.acl import ANY_NAME, Acl, Operation, Permission, ResourceType
+from gateway.kafka.rules.acl import ANY_NAME, Acl, AclsByName, Operation, Permission, ResourceType
 
 EVERYBODY: Final = "User:*"
 NO_HOST: Final = ""
@@ -60,20 +60,27 @@ class Rights:
 
     def __init__(self, acls: Iterable[Acl] | None, principal: str) -> None:
         self._is_open = acls is None
-        self._acls: dict[ResourceType, list[Acl]] = {}
+        by_kind: dict[ResourceType, list[Acl]] = {}
         for acl in acls or ():
             if acl.principal in (principal, EVERYBODY):
-                self._acls.setdefault(acl.resource_type, []).append(acl)
+                by_kind.setdefault(acl.resource_type, []).append(acl)
+        self._all = sorted(acl for some in by_kind.values() for acl in some)
+        self._by_kind = {kind: AclsByName(some) for kind, some in by_kind.items()}
+
+    def about(self, kind: ResourceType, name: str) -> list[Acl]:
+        """The ACLs of the principal that cover a resource."""
+        found = self._by_kind.get(kind)
+        return [] if found is None else list(found.about(name))
 
     def may(self, kind: ResourceType, name: str, operation: Operation, host: str = NO_HOST) -> bool:
         """Whether the principal may do it from this host."""
         if self._is_open:
             return True
-        about = [acl for acl in self._acls.get(kind, ()) if acl.host in (host, ANY_NAME) and acl.covers(name)]
+        about = [acl for acl in self.about(kind, name) if acl.host in (host, ANY_NAME)]
         denied = any(acl.permission is Permission.DENY and acl.operation in (operation, Operation.ALL) for acl in about)
         enough = (operation, Operation.ALL, *_IMPLIED_BY.get(operation, ()))
         return not denied and any(acl.permission is Permission.ALLOW and acl.operation in enough for acl in about)
 
     def all(self) -> list[Acl]:
         """The ACLs that are about the principal, in order."""
-        return sorted(acl for acls in self._acls.values() for acl in acls)
+        return self._all

@@ -39,7 +39,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from gateway.kafka.rules.acl import ANY_NAME, Acl, Operation, PatternType, Permission, ResourceType
+from gateway.kafka.rules.acl import ANY_NAME, Acl, AclsByName, Operation, PatternType, Permission, ResourceType
 from gateway.kafka.rules.names import bad_name
 from gateway.kafka.rules.principal_mapping import NoMatchingRule, PrincipalMapping
 from gateway.state.acls.acl_options import ANY_HOST
@@ -101,6 +101,27 @@ class DesiredAcls:
     held: frozenset[Acl] = frozenset()
 
 
+class Patterns:
+    """Of these ACLs, those on patterns."""
+
+    def __init__(self, acls: Iterable[Acl]) -> None:
+        by_right: dict[tuple[str, ...], list[Acl]] = {}
+        for acl in acls:
+            if acl.is_pattern:
+                by_right.setdefault(_right(acl), []).append(acl)
+        self._by_right = {right: AclsByName(some) for right, some in by_right.items()}
+
+    def say(self, acl: Acl) -> bool:
+        """Whether one of them gives, or denies, what a LITERAL ACL does."""
+        patterns = None if acl.is_pattern else self._by_right.get(_right(acl))
+        return patterns is not None and any(patterns.about(acl.name))
+
+
+def _right(acl: Acl) -> tuple[str, ...]:
+    """What it gives or denies, to whom: all of it but the names."""
+    return acl.resource_type, acl.principal, acl.host, acl.operation, acl.permission
+
+
 class Topics:
     """The mirror topics of the target. `mirrored`: of any link, not promoted; `promoted`: of this link."""
 
@@ -124,6 +145,10 @@ class Topics:
             first = bisect_left(self._mirrored, name)
             return first < len(self._mirrored) and self._mirrored[first].startswith(name)
         return bool(self._mirrored) if name == ANY_NAME else name in self._mirrored_set
+
+    def is_promoted(self, acl: Acl) -> bool:
+        """Whether it names a promoted topic."""
+        return acl.resource_type is ResourceType.TOPIC and not acl.is_pattern and acl.name in self._as_set
 
     def promoted_of(self, acl: Acl) -> Sequence[str]:
         """The promoted topics that a pattern is about."""
@@ -175,8 +200,11 @@ def stand_in(
     Args:
         held: of the remembered ones, those that are held back.
     """
-    made = {each for acl in held for each in _narrowed(acl, topics, write_hosts)}
-    return Granted(frozenset(remembered) - (made - frozenset(held)))
+    known, kept, patterns = frozenset(remembered), frozenset(held), Patterns(held)
+    made = {acl for acl in known if topics.is_promoted(acl) and patterns.say(acl)}
+    for acl in kept:
+        made |= known & _for_all_topics(acl, write_hosts)
+    return Granted(known - (made - kept))
 
 
 def desired_acls(grants: Collection[Acl], topics: Topics, write_hosts: Collection[str]) -> DesiredAcls:
@@ -209,14 +237,20 @@ def _changes_topics(acl: Acl) -> bool:
 
 
 def _narrowed(acl: Acl, topics: Topics, write_hosts: Collection[str]) -> set[Acl]:
+    found = _for_all_topics(acl, write_hosts)
+    if acl.is_pattern:
+        literal = acl._replace(pattern_type=PatternType.LITERAL)
+        found |= {literal._replace(name=topic) for topic in topics.promoted_of(acl)}
+    return found
+
+
+def _for_all_topics(acl: Acl, write_hosts: Collection[str]) -> set[Acl]:
+    """What is left of it for the topics that are not promoted."""
     found = {acl._replace(operation=operation) for operation in _LEAVES[acl.operation]}
     if acl.host == ANY_HOST:
         found |= {acl._replace(host=host) for host in write_hosts}
     elif acl.host in write_hosts:
         found.add(acl)
-    if acl.is_pattern:
-        literal = acl._replace(pattern_type=PatternType.LITERAL)
-        found |= {literal._replace(name=topic) for topic in topics.promoted_of(acl)}
     return found
 
 

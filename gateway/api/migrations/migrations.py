@@ -59,7 +59,8 @@ def reading_router(plane: Plane) -> Routes:
         summary="What must move together on a link's source, and why",
     )
     async def discover(link: str, picture: Picture = False) -> DiscoveryData:
-        return DiscoveryData.of(link, await plane().discovery.discover(link), picture=picture)
+        found = await plane().discovery.discover(link)
+        return await asyncio.to_thread(DiscoveryData.of, link, found, picture=picture)
 
     @routes.get("/v3/migrations", summary="List the migrations")
     async def list_migrations() -> MigrationList:

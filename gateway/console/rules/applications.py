@@ -13,7 +13,7 @@ from typing import Final
 
 from gateway.console.rules.sections import Cell, Row, Rows
 from gateway.console.rules.undo import of_application
-from gateway.migration.rules.file import Application, FileError, MigrationFile, matches, of_text
+from gateway.migration.rules.file import Application, FileError, Meant, MigrationFile, of_text
 from gateway.state.views import StateViews
 from gateway.telemetry.numbers import MigrationNumbers
 
@@ -39,9 +39,10 @@ def applications(
     for record in views.migrations.values():
         file = _file(record.file)
         in_file = () if file is None else file.applications
+        topics_of = _named([(one.name, one.topics) for one in in_file], by_topic.get(record.link, {}))
+        groups_of = _named([(one.name, one.groups) for one in in_file], by_group.get(record.link, {}))
         for one in in_file:
-            own_topics = _named(one.topics, by_topic.get(record.link, {}))
-            own_groups = _named(one.groups, by_group.get(record.link, {}))
+            own_topics, own_groups = topics_of[one.name], groups_of[one.name]
             told |= {(record.link, "t", name) for name in own_topics}
             told |= {(record.link, "g", name) for name in own_groups}
             seen = numbers.get(record.name)
@@ -99,12 +100,15 @@ def _by_source(rows: Rows, field: str) -> dict[str, dict[str, Row]]:
     return found
 
 
-def _named(names: Sequence[str], rows: Mapping[str, Row]) -> dict[str, Row | None]:
-    """Name -> row, None of one that is not mirrored yet. Patterns mean those that are."""
-    found: dict[str, Row | None] = {name: rows.get(name) for name in names if not name.endswith("*")}
-    patterns = [name for name in names if name.endswith("*")]
-    if patterns:
-        found |= {name: row for name, row in rows.items() if matches(name, patterns)}
+def _named(names: Sequence[tuple[str, Sequence[str]]], rows: Rows) -> dict[str, dict[str, Row | None]]:
+    """Application -> its names -> row, None of one that is not mirrored yet. Patterns mean those that are."""
+    found: dict[str, dict[str, Row | None]] = {
+        application: {name: rows.get(name) for name in own if not name.endswith("*")} for application, own in names
+    }
+    meant = Meant((name, application) for application, own in names for name in own)
+    for name, row in rows.items():
+        if owner := meant.owner(name):
+            found[owner][name] = row
     return found
 
 

@@ -6,9 +6,11 @@ owner or an id. So what is the same in all seven fields is the same ACL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from gateway.kafka.rules.names import Beginnings
 
 ANY_NAME: Final = "*"
 """The LITERAL name that stands for every name, and the host that stands for every host."""
@@ -85,6 +87,25 @@ class Acl(NamedTuple):
         pattern = "PREFIXED " if self.pattern_type is PatternType.PREFIXED else ""
         what = f"{pattern}{self.resource_type} {self.name}"
         return f"{self.permission} {self.principal} from {self.host}: {self.operation} on {what}"
+
+
+class AclsByName:
+    """ACLs on resources of one kind, found by a name: a cluster has thousands of both."""
+
+    def __init__(self, acls: Iterable[Acl]) -> None:
+        self._literal: dict[str, list[Acl]] = {}
+        prefixed: dict[str, list[Acl]] = {}
+        for acl in acls:
+            by_name = prefixed if acl.pattern_type is PatternType.PREFIXED else self._literal
+            by_name.setdefault(acl.name, []).append(acl)
+        self._prefixed = Beginnings(prefixed.items())
+
+    def about(self, name: str) -> Iterator[Acl]:
+        """Those that cover the name."""
+        for exact in {name, ANY_NAME}:
+            yield from self._literal.get(exact, ())
+        for _, acls in self._prefixed.all_of(name):
+            yield from acls
 
 
 RESOURCE_CODES: Final[Mapping[ResourceType, int]] = {

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 # Kafka's rule for topics (org.apache.kafka.common.internals.Topic); links follow it too, so that they fit in
 # a path and in a state topic key.
@@ -28,6 +31,30 @@ def bad_name(name: str) -> str:
 def is_internal(topic: str) -> bool:
     """True for topics that belong to a cluster, a Confluent component or lockgate itself."""
     return topic.startswith(("__", "_confluent"))
+
+
+class Beginnings(Generic[T]):
+    """What names begin with -> a value. A name is looked up in a thousand beginnings as fast as in a few: there are as
+    many questions as the beginnings have lengths."""
+
+    def __init__(self, values: Iterable[tuple[str, T]] = ()) -> None:
+        """Of beginnings that are the same the first one counts."""
+        self._values: dict[str, tuple[int, T]] = {}
+        for at, (beginning, value) in enumerate(values):
+            self._values.setdefault(beginning, (at, value))
+        self._lengths = sorted({len(beginning) for beginning in self._values})
+
+    def first_of(self, name: str) -> tuple[int, T] | None:
+        """The place and the value of the first one in order that the name begins with; None when there is none."""
+        return min(self.all_of(name), key=lambda found: found[0], default=None)
+
+    def all_of(self, name: str) -> Iterator[tuple[int, T]]:
+        """As `first_of`, all of them; the shortest first."""
+        for length in self._lengths:
+            if length > len(name):
+                return
+            if (found := self._values.get(name[:length])) is not None:
+                yield found
 
 
 def java_hash(text: str) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
-from gateway.migration.rules.file import MigrationFile
+from gateway.migration.rules.file import Meant, MigrationFile
 from gateway.state.records import GroupRecord, GroupState, MirrorRecord, MirrorState, Undo
 from protocol.errors import ErrorCode, error_name
 
@@ -234,17 +234,17 @@ def promoted_names(
 
     `mirrors`, `groups`: all that there are.
     """
-    topics_named = _Named(name for one in file.applications for name in one.topics)
-    groups_named = _Named(name for one in file.applications for name in one.groups)
+    topics_named = Meant((name, one.name) for one in file.applications for name in one.topics)
+    groups_named = Meant((name, one.name) for one in file.applications for name in one.groups)
     found = [
         (mirror.cutover.at_ms, Name(TOPIC, mirror.mirror_topic))
         for mirror in mirrors
-        if mirror.link == file.link and _is_promoted(mirror) and mirror.source_topic in topics_named
+        if mirror.link == file.link and _is_promoted(mirror) and topics_named.owner(mirror.source_topic)
     ]
     found += [
         (group.state_since_ms, Name(GROUP, group.group))
         for group in groups
-        if group.link == file.link and group.state is GroupState.PROMOTED and group.source_name in groups_named
+        if group.link == file.link and group.state is GroupState.PROMOTED and groups_named.owner(group.source_name)
     ]
     return frozenset(name for _, name in sorted(found, reverse=True)[:WATCHED])
 
@@ -253,18 +253,6 @@ def _is_promoted(mirror: MirrorRecord) -> bool:
     """The target is written, and nobody is about to go back by hand."""
     is_kept = mirror.state is MirrorState.STOPPED or mirror.cutover.undo is not Undo.NONE
     return written_on_target(mirror) and is_kept
-
-
-class _Named:
-    """Names of a file, of which one that ends in `*` means all that begin so."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        listed = list(names)
-        self._names = frozenset(name for name in listed if not name.endswith("*"))
-        self._beginnings = tuple(name[:-1] for name in listed if name.endswith("*"))
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._names or name.startswith(self._beginnings)
 
 
 def encode_counts(counts: Mapping[Name, AnswerCount]) -> list[Any]:

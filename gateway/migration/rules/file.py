@@ -14,6 +14,7 @@ is there or not.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
@@ -21,7 +22,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from gateway.kafka.rules.names import bad_name
+from gateway.kafka.rules.names import Beginnings, bad_name
 from gateway.state.link_config import duration_ms
 from gateway.validation import one_line
 
@@ -219,9 +220,8 @@ class MigrationFile(Part):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = [one.name for one in self.applications]
-        twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-        if twice:
+        counted = Counter(one.name for one in self.applications)
+        if twice := sorted(name for name, count in counted.items() if count > 1):
             raise ValueError(f"two applications are named '{twice[0]}'")
         _named_once(self.applications)
         ordered(self.applications)
@@ -267,20 +267,47 @@ def ordered(applications: Sequence[Application]) -> list[Application]:
         for name in one.after:
             if name not in by_name:
                 raise ValueError(f"application '{one.name}' goes after '{name}', which is not in the file")
-    done: dict[str, Application] = {}
-    left = list(applications)
-    while left:
-        ready = [one for one in left if all(name in done for name in one.after)]
-        if not ready:
-            raise ValueError(f"applications wait for each other: {', '.join(sorted(one.name for one in left))}")
-        done |= {one.name: one for one in ready}
-        left = [one for one in left if one.name not in done]
-    return list(done.values())
+    waits, left = {one.name: len(set(one.after)) for one in applications}, dict(by_name)
+    behind: dict[str, list[str]] = {}
+    for one in applications:
+        for name in set(one.after):
+            behind.setdefault(name, []).append(one.name)
+    place = {one.name: at for at, one in enumerate(applications)}
+    done: list[Application] = []
+    ready = [one.name for one in applications if not waits[one.name]]
+    while ready:
+        done += [left.pop(name) for name in ready]
+        freed = []
+        for name in (each for one in ready for each in behind.get(one, ())):
+            waits[name] -= 1
+            if not waits[name]:
+                freed.append(name)
+        ready = sorted(freed, key=place.__getitem__)
+    if left:
+        raise ValueError(f"applications wait for each other: {', '.join(sorted(left))}")
+    return done
 
 
-def matches(name: str, wanted: Iterable[str]) -> bool:
-    """Whether one of the names of a file means this one."""
-    return any(name.startswith(one[:-1]) if one.endswith("*") else name == one for one in wanted)
+class Meant:
+    """Which owner means a name: the one that names it, else the first one whose pattern means it.
+
+    It is asked for every name of a cluster, so names are looked up: a thousand patterns cost what one does.
+    """
+
+    def __init__(self, meant: Iterable[tuple[str, str]]) -> None:
+        """`meant`: names and patterns, each with its owner, in order."""
+        listed = list(meant)
+        self._named = {name: owner for name, owner in listed if not name.endswith("*")}
+        self._patterns = Beginnings((name[:-1], owner) for name, owner in listed if name.endswith("*"))
+
+    def owner(self, name: str) -> str:
+        """'' for none."""
+        return self._named.get(name) or self.by_pattern(name)
+
+    def by_pattern(self, name: str) -> str:
+        """The first one whose pattern means it; '' for none."""
+        found = self._patterns.first_of(name)
+        return "" if found is None else found[1]
 
 
 def parsed(document: Any) -> MigrationFile:
@@ -333,21 +360,15 @@ def _names(file: MigrationFile, kind: str) -> Sequence[str]:
 
 
 def _shared(names: Sequence[str], others: Sequence[str]) -> str:
+    """Of two that meet the narrower one: a name, or a pattern that begins as the other one does."""
     plain = {name for name in names if not name.endswith("*")}
     for other in others:
         if other in plain:
             return other
-    patterns = [name for name in names if name.endswith("*")]
-    other_patterns = [name for name in others if name.endswith("*")]
-    return next(
-        (found for a in patterns for b in others if (found := _in_both(a, b))),
-        next((found for b in other_patterns for a in plain if (found := _in_both(b, a))), ""),
-    )
+    return _narrower(names, others) or _narrower(others, names)
 
 
-def _in_both(pattern: str, name: str) -> str:
-    """The narrower of a pattern and another name, or pattern, if they meet."""
-    beginning, bare = pattern[:-1], name.removesuffix("*")
-    if bare.startswith(beginning):
-        return name
-    return pattern if name.endswith("*") and beginning.startswith(bare) else ""
+def _narrower(names: Iterable[str], others: Iterable[str]) -> str:
+    """The first of the others that a pattern of `names` means whole; '' for none."""
+    patterns = Meant((name, name) for name in names if name.endswith("*"))
+    return next((other for other in others if patterns.by_pattern(other.removesuffix("*"))), "")

@@ -66,8 +66,10 @@ class _Place(NamedTuple):
 def svg(found: Discovered) -> str:
     """The picture."""
     parts, y = [], 96
+    elsewhere = _read_elsewhere(found.across)
     for one in found.sets[:CARDS]:
-        card, height = _card(one, y, _reads_elsewhere(one, found.across))
+        reads = sorted({topic for group in one.groups for topic in elsewhere.get(group, ())})
+        card, height = _card(one, y, reads)
         parts.append(card)
         y += height + 18
     if len(found.sets) > CARDS:
@@ -96,9 +98,13 @@ def _legend() -> str:
     )
 
 
-def _reads_elsewhere(one: MoveSet, across: Iterable[Tie]) -> list[str]:
-    """Topics of other sets that its groups read."""
-    return sorted({tie.other.name for tie in across if tie.one.name in one.groups and tie.other.kind is TieKind.TOPIC})
+def _read_elsewhere(across: Iterable[Tie]) -> Mapping[str, set[str]]:
+    """Group -> topics of other sets that it reads."""
+    found: dict[str, set[str]] = {}
+    for tie in across:
+        if tie.one.kind is TieKind.GROUP and tie.other.kind is TieKind.TOPIC:
+            found.setdefault(tie.one.name, set()).add(tie.other.name)
+    return found
 
 
 def _card(one: MoveSet, top: int, elsewhere: Sequence[str]) -> tuple[str, int]:

@@ -21,7 +21,7 @@ from enum import StrEnum
 from typing import Final
 
 from gateway.kafka.rules.names import is_internal
-from gateway.migration.rules.file import Application, MigrationFile, Until, matches
+from gateway.migration.rules.file import Application, Meant, MigrationFile, Until
 from gateway.migration.rules.windows import is_open, next_opening, wave_waits, waves_of
 from gateway.migration.rules.world import GroupStanding, MirrorStanding, World
 from gateway.state.records import MirrorState
@@ -142,7 +142,7 @@ def _is_not_told(application: Application, world: World) -> bool:
 class _Owners:
     """Which application has which names: the one that names it, else the first whose pattern means it.
 
-    Worked out once for all names of the world, so that a look costs no more for many applications.
+    Worked out once for all names of the world, so that a look costs no more for many applications, or many patterns.
     """
 
     def __init__(self, file: MigrationFile, world: World) -> None:
@@ -152,15 +152,9 @@ class _Owners:
             "group": {*world.groups, *(world.source_groups or ())},
         }
         for kind, names in there.items():
-            named = {name: one.name for one in file.applications for name in _names(one, kind)}
-            patterns = [
-                (one.name, beginnings)
-                for one in file.applications
-                if (beginnings := [name for name in _names(one, kind) if name.endswith("*")])
-            ]
+            meant = Meant((name, one.name) for one in file.applications for name in _names(one, kind))
             for name in sorted(name for name in names if not is_internal(name)):
-                owner = named.get(name) or next((app for app, means in patterns if matches(name, means)), "")
-                if owner:
+                if owner := meant.owner(name):
                     self._found.setdefault((kind, owner), []).append(name)
 
     def names_of(self, application: Application, kind: str) -> list[str]:

@@ -12,10 +12,10 @@ Sets that would wait for each other in a circle are one set: none of them can go
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from itertools import takewhile
 from typing import Final
 
@@ -138,7 +138,7 @@ def _reads(found: Iterable[Tie]) -> Mapping[Node, frozenset[Node]]:
 
 
 def _attach_topics(
-    union: _Union, nodes: Collection[Node], bound: Collection[Node], reads: Mapping[Node, frozenset[Node]]
+    union: _Union, nodes: Collection[Node], bound: Set[Node], reads: Mapping[Node, frozenset[Node]]
 ) -> None:
     """Topics that only groups of one set read go to it."""
     readers: dict[Node, set[Node]] = {}
@@ -148,7 +148,7 @@ def _attach_topics(
     joins = []
     for topic in sorted(nodes):
         sets = {union.find(one) for one in readers.get(topic, ())}
-        if topic.kind is TieKind.TOPIC and union.find(topic) not in bound and len(sets) == 1 and sets <= set(bound):
+        if topic.kind is TieKind.TOPIC and union.find(topic) not in bound and len(sets) == 1 and sets <= bound:
             joins.append((topic, sets.pop()))
     for topic, owner in joins:
         union.join(topic, owner)
@@ -164,29 +164,72 @@ def _attach_groups(
         sets = {union.find(topic) for topic in topics}
         ordinary = not sets & bound and len(topics) <= WIDE
         if len(sets) == 1 or ordinary:
+            binds = bool(sets & bound)
             for topic in topics:
                 union.join(one, topic)
-        bound = {union.find(node) for node in bound}
+            if binds:  # the set may have another name now
+                bound.add(union.find(one))
 
 
 def _without_circles(
     union: _Union, nodes: Collection[Node], reads: Mapping[Node, frozenset[Node]]
 ) -> Sequence[tuple[Node, frozenset[Node]]]:
     """(set, the sets before it) in an order in which they can go; sets in a circle are joined."""
-    while True:
-        before: dict[Node, set[Node]] = {union.find(node): set() for node in sorted(nodes)}
-        for one, topics in reads.items():
-            for topic in topics:
-                if union.find(one) != union.find(topic):
-                    before[union.find(topic)].add(union.find(one))
-        try:
-            order = list(TopologicalSorter({key: sorted(value) for key, value in before.items()}).static_order())
-        except CycleError as exc:
-            circle: list[Node] = exc.args[1]
-            for node in circle[1:]:
-                union.join(circle[0], node)
-            continue
-        return [(one, frozenset(before[one])) for one in order]
+    for circle in _circles(_before(union, nodes, reads)):
+        for node in circle[1:]:
+            union.join(circle[0], node)
+    before = _before(union, nodes, reads)
+    order = TopologicalSorter({key: sorted(value) for key, value in before.items()}).static_order()
+    return [(one, frozenset(before[one])) for one in order]
+
+
+def _before(
+    union: _Union, nodes: Collection[Node], reads: Mapping[Node, frozenset[Node]]
+) -> Mapping[Node, Collection[Node]]:
+    """Set -> the sets that go before it."""
+    before: dict[Node, set[Node]] = {union.find(node): set() for node in sorted(nodes)}
+    for one, topics in reads.items():
+        for topic in topics:
+            if union.find(one) != union.find(topic):
+                before[union.find(topic)].add(union.find(one))
+    return before
+
+
+def _circles(before: Mapping[Node, Collection[Node]]) -> Iterator[list[Node]]:
+    """Sets that wait for one another, all of a knot together: its strongly connected components (Kosaraju's way, in
+    time that grows as the graph does)."""
+    behind: dict[Node, list[Node]] = {one: [] for one in before}
+    for one, others in before.items():
+        for other in others:
+            behind[other].append(one)
+    finished: list[Node] = []
+    seen: set[Node] = set()
+    for one in before:
+        finished += _walk(one, before, seen)
+    seen.clear()
+    for one in reversed(finished):
+        knot = _walk(one, behind, seen)
+        if len(knot) > 1:
+            yield knot
+
+
+def _walk(first: Node, ways: Mapping[Node, Collection[Node]], seen: set[Node]) -> list[Node]:
+    """What can be reached and was not seen yet, in the order in which it is done with: depth first."""
+    if first in seen:
+        return []
+    seen.add(first)
+    finished, path = [], [(first, iter(ways[first]))]
+    while path:
+        node, left = path[-1]
+        for other in left:
+            if other not in seen:
+                seen.add(other)
+                path.append((other, iter(ways[other])))
+                break
+        else:
+            finished.append(node)
+            path.pop()
+    return finished
 
 
 def _named(
@@ -205,11 +248,12 @@ def _named(
             within.setdefault(union.find(tie.one), []).append(tie)
     streams = streams_applications(snapshot)
     names: dict[Node, str] = {}
+    taken: dict[str, int] = {}
     sets = []
     for root, before in order:
         inside = within.get(root, [])
         kind = _kind(inside)
-        names[root] = _free(_name(_telling(members[root], inside), streams), names.values())
+        names[root] = _free(_name(_telling(members[root], inside), streams), taken)
         sets.append(
             MoveSet(
                 name=names[root],
@@ -259,9 +303,12 @@ def _beginning(names: Sequence[str]) -> str:
     return "".join(signs[0] for signs in takewhile(lambda signs: len(set(signs)) == 1, zip(*names, strict=False)))
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def _free(name: str, taken: dict[str, int]) -> str:
+    """A name that no other set has. `taken`: names, with the last number that was put behind each; noted here."""
     legal = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "-" for sign in name)[:200]
-    found, number = legal, 2
+    found = legal
     while found in taken:
-        found, number = f"{legal}-{number}", number + 1
+        taken[legal] += 1
+        found = f"{legal}-{taken[legal]}"
+    taken[found] = 1
     return found

@@ -21,9 +21,10 @@ examples, or the group's name in front, or they are not known.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 from gateway.kafka.rules.names import is_internal, java_hash
@@ -42,29 +43,34 @@ def is_streams_internal(topic: str) -> bool:
     return topic.endswith(_SUFFIXES)
 
 
-def streams_application(topic: str, applications: Collection[str]) -> str:
+def streams_application(topic: str, applications: Set[str]) -> str:
     """The application whose internal topic it is, '' for none of these. Of names that begin alike, the longest."""
     if not is_streams_internal(topic):
         return ""
-    return max((app for app in applications if topic.startswith(f"{app}-")), key=len, default="")
+    return next((app for app, _ in _split(topic) if app in applications), "")
 
 
-def streams_transactional_id(name: str, applications: Collection[str]) -> str:
+def streams_transactional_id(name: str, applications: Set[str]) -> str:
     """The application whose transactional id it is, '' for none of these."""
-    found = ""
-    for app in applications:
-        rest = name.removeprefix(f"{app}-")
-        if rest != name and (_THREAD_ID.fullmatch(rest) or _TASK_ID.fullmatch(rest)) and len(app) > len(found):
-            found = app
-    return found
+    own = ((app, rest) for app, rest in _split(name) if app in applications)
+    return next((app for app, rest in own if _THREAD_ID.fullmatch(rest) or _TASK_ID.fullmatch(rest)), "")
 
 
-def connect_topics(group: str, topics: Collection[str], *, alone: bool) -> list[str]:
+def _split(name: str) -> Iterator[tuple[str, str]]:
+    """What stands before and behind each of its hyphens, from the last one on: an application is looked up, since a
+    source has thousands of both."""
+    at = name.rfind("-")
+    while at >= 0:
+        yield name[:at], name[at + 1 :]
+        at = name.rfind("-", 0, at)
+
+
+def connect_topics(group: str, topics: Set[str], *, alone: bool) -> list[str]:
     """Topics that are named as a Connect cluster's own. `alone`: the source has no other cluster."""
     named = {f"{group}{sign}{role}" for sign in "-._" for role in _CONNECT_ROLES}
     if alone:
         named |= {f"connect{sign}{role}" for sign in "-._" for role in _CONNECT_ROLES}
-    return sorted(named & set(topics))
+    return sorted(name for name in named if name in topics)
 
 
 CONNECT = "connect"
@@ -144,9 +150,9 @@ def ties(snapshot: SourceSnapshot) -> tuple[list[Tie], list[NotKnown]]:
     return sorted(set(found)), open_ends
 
 
-def _reads(snapshot: SourceSnapshot, known: Collection[str]) -> Iterator[Tie]:
+def _reads(snapshot: SourceSnapshot, known: Set[str]) -> Iterator[Tie]:
     for one in snapshot.groups:
-        for name in sorted(one.topics & set(known)):
+        for name in sorted(one.topics & known):
             yield Tie(group(one.name), topic(name), Why.READS, _how_it_reads(one, name), binds=False)
 
 
@@ -158,7 +164,7 @@ def _how_it_reads(one: GroupSeen, name: str) -> str:
     return f"reads it: {', '.join(clients[:3])}{more}" if clients else "reads it"
 
 
-def _transactions(snapshot: SourceSnapshot, known: Collection[str]) -> tuple[list[Tie], list[Tie], list[NotKnown]]:
+def _transactions(snapshot: SourceSnapshot, known: Set[str]) -> tuple[list[Tie], list[Tie], list[NotKnown]]:
     writers: list[Tie] = []
     commits: list[Tie] = []
     left_open: list[NotKnown] = []
@@ -172,11 +178,11 @@ def _transactions(snapshot: SourceSnapshot, known: Collection[str]) -> tuple[lis
         if streams_transactional_id(one.name, applications):
             continue  # it commits for its application
         for partition in sorted(one.offset_partitions):
-            candidates = by_partition.get(partition, [])
-            if one.groups & set(candidates):
+            candidates = by_partition.get(partition, {})
+            if one.groups & candidates.keys():
                 continue
             if len(candidates) == 1:
-                commits.append(_by_hash(one, candidates[0], partition))
+                commits.append(_by_hash(one, next(iter(candidates)), partition))
             else:
                 left_open.append(_which_group(one, candidates, partition))
     return writers, commits, left_open
@@ -185,11 +191,9 @@ def _transactions(snapshot: SourceSnapshot, known: Collection[str]) -> tuple[lis
 _COMMITS = "commits its offsets in its transactions (producer id in __consumer_offsets)"
 
 
-def _written(
-    one: TransactionalIdSeen, by_producer: Mapping[int, Collection[str]], known: Collection[str]
-) -> Iterator[Tie]:
+def _written(one: TransactionalIdSeen, by_producer: Mapping[int, Collection[str]], known: Set[str]) -> Iterator[Tie]:
     active = {name for producer in one.producer_ids for name in by_producer.get(producer, ())}
-    for name in sorted((one.open | one.logged | active) & set(known)):
+    for name in sorted((one.open | one.logged | active) & known):
         if name in one.open:
             reason = f"its transaction has it now ({one.state})"
         elif name in active:
@@ -205,7 +209,7 @@ def _by_hash(one: TransactionalIdSeen, name: str, partition: int) -> Tie:
 
 
 def _which_group(one: TransactionalIdSeen, candidates: Collection[str], partition: int) -> NotKnown:
-    groups = ", ".join(sorted(candidates)[:5]) or "none that is known"
+    groups = ", ".join(islice(candidates, 5)) or "none that is known"
     return NotKnown(
         f"transactional id '{one.name}' commits offsets of a group in __consumer_offsets-{partition}; which one is not "
         f"told (there: {groups})",
@@ -222,13 +226,13 @@ def _topics_by_producer(snapshot: SourceSnapshot) -> dict[int, set[str]]:
     return found
 
 
-def _groups_by_partition(snapshot: SourceSnapshot) -> dict[int, list[str]]:
-    """Partition of `__consumer_offsets` -> its groups (`Utils.abs(hashCode) % partitions`)."""
+def _groups_by_partition(snapshot: SourceSnapshot) -> dict[int, dict[str, None]]:
+    """Partition of `__consumer_offsets` -> its groups in order (`Utils.abs(hashCode) % partitions`)."""
     count = snapshot.offset_partition_count
-    found: dict[int, list[str]] = {}
-    for one in snapshot.groups if count else ():
+    found: dict[int, dict[str, None]] = {}
+    for one in sorted(snapshot.groups, key=lambda one: one.name) if count else ():
         if one.committed or one.read or one.unknown:  # of one that was not described nobody can say that it has none
-            found.setdefault(offsets_partition(one.name, count), []).append(one.name)
+            found.setdefault(offsets_partition(one.name, count), {})[one.name] = None
     return found
 
 
@@ -238,7 +242,7 @@ def offsets_partition(name: str, count: int) -> int:
     return (0 if value == -(2**31) else abs(value)) % count
 
 
-def _streams(snapshot: SourceSnapshot, known: Collection[str]) -> Iterator[Tie]:
+def _streams(snapshot: SourceSnapshot, known: Set[str]) -> Iterator[Tie]:
     applications = streams_applications(snapshot)
     for name in sorted(known):
         app = streams_application(name, applications)
@@ -252,7 +256,7 @@ def _streams(snapshot: SourceSnapshot, known: Collection[str]) -> Iterator[Tie]:
             yield Tie(transactional_id(one.name), group(app), Why.STREAMS_PRODUCER, reason)
 
 
-def _connect(snapshot: SourceSnapshot, known: Collection[str]) -> Iterator[Tie]:
+def _connect(snapshot: SourceSnapshot, known: Set[str]) -> Iterator[Tie]:
     clusters = [one for one in snapshot.groups if one.protocol_type == CONNECT]
     names = {one.name for one in snapshot.groups}
     for cluster in clusters:

@@ -56,6 +56,7 @@ from gateway.schemas.rules.scene import (
     SchemaReason,
     SchemaRoundPlan,
     known_entries,
+    numbers_by_subject,
     remembered,
     wanted_versions,
 )
@@ -94,6 +95,7 @@ class _Planner:
 
     def __init__(self, scene: SchemaPlanInput) -> None:
         self._scene = scene
+        self._asked = numbers_by_subject(scene.asked)
         self._new: dict[VersionKey, Version] = {}
         self._why: dict[VersionKey, LeftOutSchema] = {}
         self._notes: list[LeftOutSchema] = []
@@ -122,8 +124,7 @@ class _Planner:
         self._kept += len(known) - len(hidden)
         for number in sorted(set(known) - subject.numbers if subject.numbers or not known else {0}):
             self._note(name, number, SchemaReason.GONE_ON_SOURCE, "the source has it no more; it stays on the target")
-        asked = [key.version for key in scene.asked if key.subject == name]
-        wanted = wanted_versions(subject, scene.options, asked) | set(subject.versions)
+        wanted = wanted_versions(subject, scene.options, self._asked.get(name, ())) | set(subject.versions)
         missing = wanted - (known.keys() - hidden)
         new = {number: subject.versions[number] for number in sorted(missing) if number in subject.versions}
         if record is not None and record.promoted:
@@ -247,13 +248,20 @@ class _Planner:
 
     def _leave_out_dependents(self) -> None:
         """Without what it names nothing can be registered."""
-        there = self._there()
-        while True:
-            bad = {key: found for key, version in self._new.items() if (found := self._missing(version.schema, there))}
+        there, naming = self._there(), dict[VersionKey, list[VersionKey]]()
+        for key, version in self._new.items():
+            for reference in version.schema.references:
+                naming.setdefault(VersionKey(reference.subject, reference.version), []).append(key)
+        left: Collection[VersionKey] = list(self._new)
+        while left:
+            bad = {
+                key: found
+                for key in left
+                if key in self._new and (found := self._missing(self._new[key].schema, there))
+            }
             for key, (reason, detail) in bad.items():
                 self._leave_out(key, reason, detail)
-            if not bad:
-                return
+            left = dict.fromkeys(other for key in bad for other in naming.get(key, ()))
 
     def _there(self) -> set[VersionKey]:
         noted = {VersionKey(name, number) for name in self._scene.records for number in self._known(name)}

@@ -130,6 +130,14 @@ class SchemaRoundPlan:
         return [one for one in self.left_out if one.reason.is_error]
 
 
+def numbers_by_subject(keys: Iterable[VersionKey]) -> dict[str, list[int]]:
+    """Of versions, the numbers of each subject: worked out once, since there are thousands of both."""
+    found: dict[str, list[int]] = {}
+    for key in keys:
+        found.setdefault(key.subject, []).append(key.version)
+    return found
+
+
 def wanted_versions(subject: Subject, options: SchemaPlanOptions, asked: Iterable[int] = ()) -> set[int]:
     """Numbers of the versions of a source's subject that the target is to have. `asked`: these in any case."""
     if options.versions is SchemaVersions.LATEST:

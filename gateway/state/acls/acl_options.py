@@ -14,13 +14,14 @@ about this name (KIP-290), any other only what is written in the very same way.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Final, TypeVar
 
-from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
+from gateway.kafka.rules.acl import ANY_NAME, Acl, Operation, PatternType, Permission, ResourceType
 from gateway.kafka.rules.principal_mapping import PrincipalMapping
 
 ANY_HOST: Final = "*"
@@ -104,15 +105,50 @@ class AclFilter:
         )
 
 
+class _EntryIndex:
+    """Entries by principal, then by name: those that have any stand under None."""
+
+    def __init__(self, filters: Iterable[AclFilter]) -> None:
+        self._exact: dict[tuple[str | None, str | None], list[AclFilter]] = {}
+        self._match: dict[str | None, dict[str, list[AclFilter]]] = {}
+        for one in filters:
+            if one.match and one.name is not None:
+                self._match.setdefault(one.principal, {}).setdefault(one.name, []).append(one)
+            else:
+                self._exact.setdefault((one.principal, one.name), []).append(one)
+        self._names = {principal: sorted(by_name) for principal, by_name in self._match.items()}
+
+    def candidates(self, acl: Acl) -> Iterator[AclFilter]:
+        """Those that may be about it, and hardly any other."""
+        for principal in (acl.principal, None):
+            yield from self._exact.get((principal, acl.name), ())
+            yield from self._exact.get((principal, None), ())
+            by_name = self._match.get(principal, {})
+            for name in self._covered(principal, acl) if acl.is_pattern else (acl.name,):
+                yield from by_name.get(name, ())
+
+    def _covered(self, principal: str | None, acl: Acl) -> Iterator[str]:
+        names, beginning = self._names.get(principal, []), "" if acl.name == ANY_NAME else acl.name
+        for at in range(bisect_left(names, beginning), len(names)):
+            if not acl.covers(names[at]):
+                return
+            yield names[at]
+
+
 @dataclass(frozen=True, slots=True)
 class AclFilters:
     """All entries of one option; without any, no ACL is copied."""
 
     filters: tuple[AclFilter, ...] = ()
+    _index: _EntryIndex = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Entries are asked of every ACL of a cluster, so they are looked up."""
+        object.__setattr__(self, "_index", _EntryIndex(self.filters))
 
     def passes(self, acl: Acl) -> bool:
         """Whether some entry fits."""
-        return any(one.fits(acl) for one in self.filters)
+        return any(one.fits(acl) for one in self._index.candidates(acl))
 
     def resource_types(self) -> frozenset[ResourceType]:
         """The kinds of resources that may pass."""

@@ -11,7 +11,7 @@ from gateway.migration.rules.ties import (
     streams_transactional_id,
 )
 
-APPS = ("orders", "orders-eu", "other")
+APPS = {"orders", "orders-eu", "other"}
 THREAD = "0a1b2c3d-0000-4000-8000-0123456789ab-1"
 
 
@@ -48,7 +48,7 @@ def test_whose_transactional_id(name: str, application: str) -> None:
 
 
 def test_the_topics_of_a_connect_cluster() -> None:
-    topics = ["east-configs", "east.offsets", "east_status", "connect-offsets", "connect-status", "eastern-configs"]
+    topics = {"east-configs", "east.offsets", "east_status", "connect-offsets", "connect-status", "eastern-configs"}
     assert connect_topics("east", topics, alone=False) == ["east-configs", "east.offsets", "east_status"]
     assert connect_topics("east", topics, alone=True) == [
         "connect-offsets",

@@ -11,9 +11,9 @@ import pytest
 
 from gateway.migration.rules.file import (
     FileError,
+    Meant,
     MigrationFile,
     as_text,
-    matches,
     of_text,
     ordered,
     parsed,
@@ -78,9 +78,8 @@ def test_the_order_is_that_of_after_else_the_files() -> None:
 
 
 def test_a_star_is_a_beginning() -> None:
-    assert matches("orders-eu", ["orders-*"])
-    assert not matches("orders", ["orders-*"])
-    assert matches("orders", ["orders"])
+    meant = Meant([("orders-*", "a"), ("o*", "b"), ("orders-eu", "c"), ("orders-e*", "d")])
+    assert [meant.owner(name) for name in ("orders-eu", "orders-east", "orders", "x")] == ["c", "a", "b", ""]
 
 
 def test_the_schema_is_strict_and_describes() -> None:
