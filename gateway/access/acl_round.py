@@ -396,6 +396,11 @@ async def acls_of(access: ClusterAccess, kinds: Collection[ResourceType], which:
         raise Conflict(f"{which} has no authorizer, so it has no ACLs; set {ACL_SYNC}=false") from exc
 
 
+def no_authorizer(exc: BaseException) -> bool:
+    """What `acls_of` has raised is no answer that failed: there are no ACLs."""
+    return isinstance(exc.__cause__, BrokerError) and exc.__cause__.code == ErrorCode.SECURITY_DISABLED
+
+
 def _in_requests(acls: Sequence[Acl]) -> list[Sequence[Acl]]:
     return [acls[first : first + IN_A_REQUEST] for first in range(0, len(acls), IN_A_REQUEST)]
 

@@ -248,10 +248,14 @@ class Migrations:
         return (await self.plan_and_world(file, fresh=fresh))[0]
 
     async def plan_of(self, record: MigrationRecord, *, fresh: bool = False) -> tuple[MigrationPlan, World]:
-        """What is left of a migration now, for who acts on it. Conflict: as `file_of`, or it is of another link."""
+        """What is left of a migration now, for who acts on it. Conflict: as `file_of`, or it is of another link, or was
+        when all had answered."""
         if trouble := self.trouble(record):
             raise Conflict(trouble)
-        return await self.plan_and_world(self.file_of(record), fresh=fresh)
+        found = await self.plan_and_world(self.file_of(record), fresh=fresh)
+        if trouble := self.trouble(record):
+            raise Conflict(trouble)
+        return found
 
     def trouble(self, record: MigrationRecord) -> str:
         """Of one whose link was deleted, and made anew with the same name: that may be another cluster."""

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from gateway.access.acl_round import no_authorizer
 from gateway.access.acl_sync import AclSync
+from gateway.access.rules.transform import AclReason
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import ControlError
 from gateway.fleet.views import GatewayView
@@ -39,6 +41,8 @@ from gateway.state.records import Undo
 from gateway.topics.mirrors import Mirrors, MirrorView
 
 _PARALLEL: Final = 8
+_NOT_COPIED: Final = (AclReason.PRINCIPAL_NOT_MAPPED, AclReason.OWN_TOPICS, AclReason.BAD_NAME)
+"""Of ACLs that are left out: clients have these rights on the source, and no promote gives them on the target."""
 JUDGE_EVERY_S: Final = 60.0
 
 ReadsTransactions = Callable[[ClusterAccess], Awaitable[Sequence[TransactionDescription]]]
@@ -57,6 +61,14 @@ class _LinkReadiness:
     transactions: Sequence[TransactionDescription] | None
     transactions_unknown: str
     acls_missing: int | None
+    acls_unknown: str
+
+
+class _ScoresOf(NamedTuple):
+    """What scores are of: the text of a migration's file, and the link whose source was asked."""
+
+    file: str
+    link_id: int
 
 
 class ReadinessCheck:
@@ -64,7 +76,6 @@ class ReadinessCheck:
 
     Attributes:
         gateways: of the fleet; set by whoever knows it.
-        last: migration -> application -> its score, as last judged: for the metrics.
     """
 
     def __init__(
@@ -90,7 +101,20 @@ class ReadinessCheck:
         self._history = history
         self._transactions = transactions
         self.gateways: Callable[[], Sequence[GatewayView]] = tuple
-        self.last: dict[str, Mapping[str, int]] = {}
+        self._last: dict[str, tuple[_ScoresOf, Mapping[str, int]]] = {}
+
+    @property
+    def last(self) -> Mapping[str, Mapping[str, int]]:
+        """Migration -> application -> its score, as last judged; by the file and the link that it has now."""
+        return {name: scores for name, (of, scores) in self._last.items() if self._counts(name, of)}
+
+    def _counts(self, name: str, judged: _ScoresOf) -> bool:
+        """What was judged is the migration as it is."""
+        record = self._records.store.migrations.get(name)
+        link = None if record is None else self._records.store.links.get(record.link)
+        if record is None or link is None:
+            return False
+        return judged == _ScoresOf(record.file, link.link_id) and record.is_of(link)
 
     async def of_file(self, file: MigrationFile) -> Sequence[Readiness]:
         """Each application of a migration, in the file's order.
@@ -98,14 +122,13 @@ class ReadinessCheck:
         Raises:
             NotFound: its link does not exist.
         """
-        self._records.link(file.link)
+        judged = _ScoresOf(as_text(file), self._records.link(file.link).link_id)
         plan = resolve(file, await self._world.read(file, {}))
         shared = await self._of_link(file.link)
         found = [await self._judged(file.link, one, shared) for one in plan.applications]
-        migration = self._records.store.migrations.get(file.migration)
-        if migration is not None and migration.file == as_text(file):  # not of a draft, nor of all that a link has
-            self.last[file.migration] = {one.application: one.score for one in found}
-        self.last = {name: scores for name, scores in self.last.items() if name in self._records.store.migrations}
+        if self._counts(file.migration, judged):  # not of a draft, nor of all that a link has
+            self._last[file.migration] = judged, {one.application: one.score for one in found}
+        self._last = {name: known for name, known in self._last.items() if name in self._records.store.migrations}
         return found
 
     async def look(self) -> None:
@@ -137,7 +160,11 @@ class ReadinessCheck:
             access = await self._views.reach(link)
         except ControlError as exc:
             return _LinkReadiness(
-                source_trouble=str(exc), transactions=None, transactions_unknown=str(exc), acls_missing=None
+                source_trouble=str(exc),
+                transactions=None,
+                transactions_unknown=str(exc),
+                acls_missing=None,
+                acls_unknown=str(exc),
             )
         unknown, transactions = "", None
         try:
@@ -146,21 +173,23 @@ class ReadinessCheck:
                     transactions = await self._transactions(access)
         except (ControlError, NetError) as exc:
             unknown = str(exc)
+        missing, why = await self._acls_missing(name)
         return _LinkReadiness(
             source_trouble=access.trouble(),
             transactions=transactions,
             transactions_unknown=unknown,
-            acls_missing=await self._acls_missing(name),
+            acls_missing=missing,
+            acls_unknown=why,
         )
 
-    async def _acls_missing(self, name: str) -> int | None:
-        """None: there are none to compare, or they cannot be."""
+    async def _acls_missing(self, name: str) -> tuple[int | None, str]:
+        """How many, or why that is not known; neither where a cluster has no authorizer: there are none to compare."""
         try:
             async with asyncio.timeout(VIEW_S):
                 plan = await self._acls.plan(name)
-        except (ControlError, NetError, TimeoutError, OSError):
-            return None
-        return len(plan.create) + len(plan.errors)
+        except (ControlError, NetError, TimeoutError, OSError) as exc:
+            return None, "" if no_authorizer(exc) else str(exc) or "no answer in time"
+        return len(plan.create) + sum(one.reason in _NOT_COPIED for one in plan.left_out), ""
 
     async def _judged(self, link: str, plan: ApplicationPlan, shared: _LinkReadiness) -> Readiness:
         slots, own = asyncio.Semaphore(_PARALLEL), frozenset(plan.topics)
@@ -183,6 +212,7 @@ class ReadinessCheck:
             source_trouble=shared.source_trouble,
             target_trouble=self._target.trouble(),
             acls_missing=shared.acls_missing,
+            acls_unknown=shared.acls_unknown,
             gateways=tuple(
                 LostGateway(name=one.name, state=one.state, lease_left_s=one.lease_left_s)
                 for one in self.gateways()
@@ -256,9 +286,9 @@ class ReadinessCheck:
         )
 
 
-def _uncommitted(view: MirrorGroupView, topics: Set[str]) -> tuple[str, ...]:
-    """Topics that its members read and that it has no offset of."""
+def _uncommitted(view: MirrorGroupView, topics: Set[str]) -> tuple[str, ...] | None:
+    """Topics that its members read and that it has no offset of; None: the source did not tell."""
     if view.source is None or view.offsets is None:
-        return ()
+        return None
     committed = {topic for topic, _ in view.offsets}
     return tuple(sorted((view.source.topics & topics) - committed))

@@ -177,9 +177,10 @@ class MigrationRun:
         return step.kind in CUTOVERS and bool(self._migrations.promoting(name))
 
     def _still(self, record: MigrationRecord) -> bool:
-        """The file that the step comes of still counts."""
+        """The file that the step comes of still counts, and its link is the one that was asked."""
         now = self._store.migrations.get(record.name)
-        return now is not None and now.state is MigrationState.RUNNING and now.file == record.file
+        is_same = now is not None and now.state is MigrationState.RUNNING and now.file == record.file
+        return is_same and not self._migrations.trouble(record)
 
     async def _still_due(self, record: MigrationRecord, one: ApplicationPlan, step: PlannedStep) -> bool:
         """Asked right before a promote, with the names that the source has now, its windows and its rules."""

@@ -61,15 +61,14 @@ class WorldReader:
     async def read(self, file: MigrationFile, readiness: Mapping[str, int], *, fresh: bool = False) -> World:
         """The world. `fresh`: the source is asked for its names now."""
         store, link = self._records.store, self._records.store.links.get(file.link)
-        now = datetime.fromtimestamp(self._records.now_ms() / 1000, UTC)
         if link is None:
-            return World(now=now, link_there=False)
+            return World(now=self._now(), link_there=False)
         config = parse(link.configs)
         topics, groups, trouble = await self._names_of(link, fresh=fresh)
         own = {one.source_name: self._group(one) for key, one in store.groups.items() if key[0] == link.name}
         mirrors = await self._mirrors_of(link)
         return World(
-            now=now,
+            now=self._now(),
             link_paused=config.paused,
             auto_promote=config.groups_auto_promote,
             source_topics=topics,
@@ -81,11 +80,15 @@ class WorldReader:
             client_errors=self._client_errors(file.migration),
         )
 
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._records.now_ms() / 1000, UTC)
+
     async def _names_of(self, link: LinkRecord, *, fresh: bool) -> _Names:
         """Topics and groups of the source, and why they are not known."""
         at, link_id, known = self._names.get(link.name, (0.0, -1, (None, None, "")))
         if link_id == link.link_id and not fresh and self._clock() - at < FRESH_S:
             return known
+        asked_at = self._clock()
         try:
             access = await self._views.reach(link)
             with source_errors(link.name):
@@ -94,7 +97,9 @@ class WorldReader:
                     groups = frozenset(await access.group_ids())
         except ControlError as exc:
             return None, None, str(exc)
-        self._names[link.name] = (self._clock(), link.link_id, (topics, groups, ""))
+        there = self._records.store.links
+        self._names = {name: known for name, known in self._names.items() if name in there}
+        self._names[link.name] = (asked_at, link.link_id, (topics, groups, ""))
         return topics, groups, ""
 
     async def _mirrors_of(self, link: LinkRecord) -> Mapping[str, MirrorStanding]:

@@ -55,7 +55,9 @@ class Code(StrEnum):
     CONFIGS_SET_BACK = "CONFIGS_SET_BACK"
     COPY_DIFFERS = "COPY_DIFFERS"
     COPY_NOT_DURABLE = "COPY_NOT_DURABLE"
+    OFFSETS_UNKNOWN = "OFFSETS_UNKNOWN"
     ACLS_DIFFER = "ACLS_DIFFER"
+    ACLS_UNKNOWN = "ACLS_UNKNOWN"
     GATEWAY_LOST = "GATEWAY_LOST"
     PROMOTE_FAILED = "PROMOTE_FAILED"
 
@@ -80,7 +82,9 @@ _WEIGHTS: Final[dict[Code, tuple[Weight, int]]] = {
     Code.ACLS_DIFFER: (Weight.HARMS, 10),
     Code.COPY_DIFFERS: (Weight.HARMS, 10),
     Code.CLIENTS_UNKNOWN: (Weight.NOTED, 5),
+    Code.OFFSETS_UNKNOWN: (Weight.NOTED, 5),
     Code.TRANSACTIONS_UNKNOWN: (Weight.NOTED, 3),
+    Code.ACLS_UNKNOWN: (Weight.NOTED, 3),
     Code.CONFIGS_SET_BACK: (Weight.NOTED, 3),
 }
 
@@ -129,12 +133,13 @@ class TopicReady:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReady:
     """A group, by its name on the source. `state`: None where it is no mirror group. `uncommitted`: topics of the
-    application that it reads and has no offset of. `remark`: what it waits for."""
+    application that it reads and has no offset of; None: the source did not tell, for the reason in `remark`. `remark`:
+    what it waits for."""
 
     name: str
     state: GroupState | None = None
     members: int | None = 0
-    uncommitted: tuple[str, ...] = ()
+    uncommitted: tuple[str, ...] | None = ()
     remark: str = ""
 
 
@@ -161,7 +166,8 @@ class LostGateway:
 class ReadinessScene:
     """All that is looked at. `together`: groups move with the topics. `source_trouble`, `target_trouble`: why a cluster
     does not answer. `transactions`: None when the source does not tell, see `transactions_unknown`. `acls_missing`:
-    ACLs of the source that the target does not have; None when they were not compared."""
+    ACLs of the source that the target does not have, nor gets by the promote; None when there are none to compare, or
+    they could not be compared, for the reason in `acls_unknown`."""
 
     application: str
     together: bool = False
@@ -172,6 +178,7 @@ class ReadinessScene:
     source_trouble: str = ""
     target_trouble: str = ""
     acls_missing: int | None = None
+    acls_unknown: str = ""
     gateways: tuple[LostGateway, ...] = ()
     link: str = ""
 
@@ -331,11 +338,16 @@ def _groups(scene: ReadinessScene) -> Iterator[Finding]:
         yield _finding(Code.GROUP_NOT_PROMOTED, [one.name for one in standing], reason, remedy)
     silent = [one for one in left if one.uncommitted]
     if silent:
-        reason = (
-            f"'{silent[0].name}' has no offset of {_some(silent[0].uncommitted)}: it begins there by auto.offset.reset"
-        )
+        missing = _some(silent[0].uncommitted or ())
+        reason = f"'{silent[0].name}' has no offset of {missing}: it begins there by auto.offset.reset"
         remedy = "let it commit once on the source, if it is to go on where it was"
         yield _finding(Code.GROUP_WITHOUT_COMMITS, [one.name for one in silent], reason, remedy)
+    untold = [one for one in left if one.uncommitted is None]
+    if untold:
+        reason = (
+            f"which offsets {_some([one.name for one in untold])} has on the source is not told: {untold[0].remark}"
+        )
+        yield _finding(Code.OFFSETS_UNKNOWN, [one.name for one in untold], reason, "let the link DESCRIBE the groups")
 
 
 def _transactions(scene: ReadinessScene) -> Iterator[Finding]:
@@ -358,6 +370,9 @@ def _access(scene: ReadinessScene) -> Iterator[Finding]:
     if scene.acls_missing:
         reason = f"{scene.acls_missing} ACL(s) of the source are not on the target"
         yield _finding(Code.ACLS_DIFFER, (), reason, f"lockgate link acls plan {scene.link}; acl.sync.enable=true")
+    if scene.acls_unknown:
+        reason = f"whether the target has the source's ACLs is not told: {scene.acls_unknown}"
+        yield _finding(Code.ACLS_UNKNOWN, (), reason, f"lockgate link acls plan {scene.link}")
 
 
 def _fleet(scene: ReadinessScene) -> Iterator[Finding]:

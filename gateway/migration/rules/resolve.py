@@ -135,8 +135,8 @@ def _is_not_told(application: Application, world: World) -> bool:
     """Names in it cannot be resolved without the source, which does not tell them."""
     if world.source_topics is not None:
         return False
-    names = (*application.topics, *application.groups)
-    return any(name.endswith("*") or (name not in world.mirrors and name not in world.groups) for name in names)
+    kinds = ((application.topics, world.mirrors), (application.groups, world.groups))
+    return any(name.endswith("*") or name not in there for names, there in kinds for name in names)
 
 
 class _Owners:

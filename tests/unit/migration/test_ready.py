@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.errors import NotFound
 from gateway.kafka.commits import Committed
+from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
 from gateway.kafka.transactions import TransactionDescription
 from gateway.migration.history import MirrorTrends
 from gateway.migration.rules.file import parsed
 from gateway.migration.rules.readiness import Code
 from gateway.state.records import GroupRecord
+from protocol.errors import ErrorCode
 from tests.support.control.control_plane import Plane
 from tests.support.fakes.fake_engine import status
 
@@ -102,3 +107,62 @@ async def test_bypassing_writers_of_an_hour_and_the_lag_before(scene: Plane) -> 
     assert history.bypassed("l", "orders") == 60
     assert history.lag_before("l", "orders") == 65
     assert history.lag_before("l", "other") is None
+
+
+async def test_samples_are_of_one_mirror_in_one_direction(scene: Plane) -> None:
+    """A topic that is deleted and mirrored again, or that came home, has bypassed nobody and had no lag yet."""
+    history = MirrorTrends(scene.store.mirrors, scene.engine.status)
+    for _ in range(9):
+        scene.engine.numbers["l", "orders"] = [status(0, lag=900, bypassed_last_minute=1)]
+        await history.look()
+    assert (history.bypassed("l", "orders"), history.lag_before("l", "orders")) == (9, 900)
+    old = scene.store.mirrors["l", "orders"]
+    await scene.by_hand(replace(old, mirror_id=old.mirror_id + 1))
+    assert (history.bypassed("l", "orders"), history.lag_before("l", "orders")) == (0, None)
+    await history.look()
+    assert (history.bypassed("l", "orders"), history.lag_before("l", "orders")) == (1, None)
+
+
+async def test_acls_that_the_source_does_not_tell_are_no_acls_that_are_there(scene: Plane) -> None:
+    readiness = scene.service.readiness
+    assert Code.ACLS_UNKNOWN not in [one.code for one in (await readiness.of_file(FILE))[0].findings]
+    scene.source.refuse["acls"] = BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "describe ACLs: refused")
+    (judged,) = await readiness.of_file(FILE)
+    found = next(one for one in judged.findings if one.code is Code.ACLS_UNKNOWN)
+    assert "refused" in found.reason
+
+
+async def test_acls_that_cannot_be_copied_are_missing_and_refused_ones_count_once(scene: Plane) -> None:
+    made = Acl(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:a", "*", Operation.READ, Permission.ALLOW)
+    link = scene.store.links["l"]
+    every = '{"aclFilters":[{"resourceFilter":{"resourceType":"any"}}]}'
+    rules = {"acl.sync.enable": "true", "acl.filters": every, "acl.sync.principal.mapping.rules": "RULE:^User:a$/a/"}
+    await scene.by_hand(replace(link, configs={**link.configs, **rules}))
+    scene.source.acls_there = {made, made._replace(principal="User:b"), made._replace(principal="User:c")}
+    scene.target.refused_acls[made] = BrokerError(ErrorCode.POLICY_VIOLATION, "refused")
+    await scene.service.acl_sync.follow("l")
+    (judged,) = await scene.service.readiness.of_file(FILE)
+    found = next(one for one in judged.findings if one.code is Code.ACLS_DIFFER)
+    assert found.reason.startswith("3 ACL(s)")
+
+
+async def test_offsets_that_are_not_told_are_no_offsets_that_are_there(scene: Plane) -> None:
+    scene.source.refuse["committed_offsets"] = BrokerError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "refused")
+    (judged,) = await scene.service.readiness.of_file(FILE)
+    assert Code.OFFSETS_UNKNOWN in [one.code for one in judged.findings]
+
+
+async def test_scores_of_another_link_or_file_are_not_told(scene: Plane) -> None:
+    await scene.service.migrations.apply(FILE, "ann")
+    readiness = scene.service.readiness
+    await readiness.look()
+    assert readiness.last.keys() == {"m"}
+    link, record = scene.store.links["l"], scene.store.migrations["m"]
+    await scene.by_hand(replace(record, file=record.file.replace('"a"', '"b"')))
+    assert readiness.last == {}
+    await readiness.look()
+    assert readiness.last["m"].keys() == {"b"}
+    await scene.by_hand(replace(link, link_id=link.link_id + 1))
+    assert readiness.last == {}
+    await readiness.look()
+    assert readiness.last == {}

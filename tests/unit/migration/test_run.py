@@ -311,3 +311,21 @@ async def test_problems_and_refused_steps_are_told_whether_it_runs_or_is_paused(
     assert plane.service.numbers().migrations[0].refused == {"PROMOTE_TOPICS a: orders": "no"}
     await plane.service.migrations.abort("m", "ann")
     await wait_until_async(lambda: told() == ((),), 30, what="nothing of one that was aborted")
+
+
+async def test_a_link_that_is_made_anew_while_its_source_is_asked_is_not_acted_on(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene(plane)
+    service, link = plane.service.migrations, plane.store.links["l"]
+    await service.apply(file(), "ann")
+    read = WorldReader.read
+
+    async def reads(self: WorldReader, *args: Any, **more: Any) -> World:
+        found = await read(self, *args, **more)
+        await plane.by_hand(replace(link, link_id=link.link_id + 1))
+        return found
+
+    monkeypatch.setattr(WorldReader, "read", reads)
+    with pytest.raises(Conflict, match="made anew"):
+        await service.plan_of(plane.store.migrations["m"])

@@ -91,6 +91,8 @@ def test_what_blocks(scene: ReadinessScene, code: Code, words: str) -> None:
         (with_topic(promote_error="why"), Code.PROMOTE_FAILED, 95),
         (replace(READY, transactions=None, transactions_unknown="x"), Code.TRANSACTIONS_UNKNOWN, 97),
         (replace(READY, acls_missing=4), Code.ACLS_DIFFER, 90),
+        (replace(READY, acls_unknown="x"), Code.ACLS_UNKNOWN, 97),
+        (replace(with_group(members=0, uncommitted=None, remark="x"), together=True), Code.OFFSETS_UNKNOWN, 95),
     ],
 )
 def test_what_costs(scene: ReadinessScene, code: Code, score: int) -> None:

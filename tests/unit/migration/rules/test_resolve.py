@@ -287,3 +287,19 @@ def test_nothing_is_promoted_while_the_source_does_not_tell_what_the_file_means(
 def test_what_the_file_names_and_the_fleet_has_is_promoted_without_the_sources_names() -> None:
     silent = replace(mirrored(billing=group("billing", GroupState.PROMOTED)), source_topics=None, source_groups=None)
     assert waits(resolve(file(app()), silent)) == ""
+
+
+def test_a_topic_is_not_told_of_by_a_group_of_its_name() -> None:
+    """A group is often named as the topic that it reads: of one that the source does not tell nothing is promoted."""
+    silent = World(
+        source_topics=None,
+        source_groups=None,
+        source_trouble="no answer",
+        groups={"orders": group("orders", GroupState.PROMOTED)},
+    )
+    plan = resolve(file(app(topics=["orders"], groups=["orders"])), silent)
+    assert not plan.is_done
+    assert plan.problems == ("no answer",)
+    assert plan.applications[0].stage is not Stage.PROMOTED
+    other = replace(silent, groups={}, mirrors={"orders": mirror("orders", MirrorState.STOPPED)})
+    assert not resolve(file(app(topics=["orders"], groups=["orders"])), other).is_done
