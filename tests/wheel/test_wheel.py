@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -74,8 +74,7 @@ def test_each_place_has_the_version(first: tuple[Path, Path], path: str, words: 
 
 
 def test_the_sdist_builds_the_same_wheel(first: tuple[Path, Path], tmp_path: Path) -> None:
-    with tarfile.open(first[1]) as sdist:
-        sdist.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(first[1], tmp_path)  # Python 3.11.2, Debian's, has no filters
     (folder,) = tmp_path.iterdir()
     command = [
         sys.executable,
