@@ -1,4 +1,4 @@
-"""REST of a fleet, asked as its answers say: 503 is asked again.
+"""REST of a fleet, asked as its answers say: 503 is asked again, and so is what one silent gateway holds up.
 
 While no gateway leads, or the one that leads is about to change, a request that changes something is answered with 503
 and "try again": on a busy machine that happens at the set-up of a fleet, too. Either nothing was done, or the outcome
@@ -25,8 +25,9 @@ def _nobody_knows() -> bool:
 
 
 def is_unserved(answer: httpx.Response) -> bool:
-    """Nobody leads now, or not for long enough."""
-    return answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+    """Nobody leads now, or not for long enough; or a gateway is silent for a moment, on a busy machine."""
+    is_silent = answer.status_code == HTTPStatus.CONFLICT and "does not answer and may still write" in answer.text
+    return is_silent or answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def was_overtaken(answer: httpx.Response) -> bool:
