@@ -18,6 +18,7 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -26,6 +27,7 @@ from typer.testing import CliRunner
 
 from gateway.cli.main import app
 from tests.support.control.control_server import ControlServer
+from tests.support.waiting import wait_until
 
 MAIN: Final = "from gateway.cli.main import main; main()"
 IN_FRONT: Final = (
@@ -65,6 +67,16 @@ class Terminal:
         while words not in self.text:
             assert time.monotonic() < deadline, self.text
             assert self._read(), f"it ended without {words!r}: {self.text}"
+
+    def until_it_asks(self, words: str) -> None:
+        """Read until it has shown these words and reads the keyboard. Python misses a Ctrl-C of the moment between the
+        two (its `input` looks for signals, and then begins to wait); people take longer."""
+        self.until(words)
+        wait_until(self._reads_the_keyboard, WAIT_S, what="the command to read the keyboard")
+
+    def _reads_the_keyboard(self) -> bool:
+        """By the system call that Linux says it is in, which has the descriptor as the first argument."""
+        return Path(f"/proc/{self.process.pid}/syscall").read_text(encoding="ascii").split()[1:2] == ["0x0"]
 
     def press_ctrl_c(self) -> None:
         """As the keyboard does."""

@@ -59,7 +59,7 @@ def test_on_a_terminal_it_asks_and_ctrl_c_changes_nothing(type_it: Type, tmp_pat
     file = tmp_path / "m.yaml"
     file.write_text("{migration: m, link: west, applications: [{name: a, topics: [orders]}]}")
     asked = type_it("migration", "apply", str(file))
-    asked.until("to go on: ")  # it reads the keyboard by then
+    asked.until_it_asks("to go on: ")
     asked.press_ctrl_c()
     assert asked.end().code != 0
     assert run("migration", "list", "-o", "name") == ""
@@ -98,7 +98,7 @@ def test_ctrl_c_before_consent_changes_nothing(server: ControlServer, type_it: T
     set_to(server, *DECISIVE[words])
     before = state(server)
     asked = type_it(*words)
-    asked.until("to go on: ")  # it reads the keyboard by then
+    asked.until_it_asks("to go on: ")
     assert "1 topic (payments)" in asked.text
     asked.press_ctrl_c()
     ended = asked.end()
