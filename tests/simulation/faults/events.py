@@ -410,9 +410,13 @@ class Events:
 
     @staticmethod
     async def _ask_promote(leader: GatewayNode) -> None:
-        body = {"mirror_topic_names": [PLAIN[0]], "force": True}
+        """In the direction in which it is mirrored: a promote goes no other way."""
+        path = f"/v3/links/{LINK}/mirrors"
         with suppress(NotServing):
-            await leader.api.request("POST", f"/v3/links/{LINK}/mirrors:promote", body, _ASK_S)
+            _, mirror = await leader.api.request("GET", f"{path}/{PLAIN[0]}", None, _ASK_S)
+            direction = mirror.get("mirror_direction", "FORWARD")
+            body = {"mirror_topic_names": [PLAIN[0]], "mirror_direction": direction, "force": True}
+            await leader.api.request("POST", f"{path}:promote", body, _ASK_S)
 
     def _clocks_ahead(self, event: Event) -> str:
         for gateway in self._stage.followers():

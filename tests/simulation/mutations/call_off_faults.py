@@ -9,11 +9,10 @@ import gateway.cutover.promote.run as promote_run
 from gateway.cutover.promote.call_off import CallOffs
 from gateway.cutover.promote.run import PromoteRun
 from gateway.cutover.write_pause.rules.write_pause import Recorded, WritePause
-from gateway.proxy.transactions.group_sides import GroupSides
 from gateway.state.records import MirrorState
-from tests.simulation.mutations.lives import Event, EventKind, Operation, brief, life, seeds, sought
+from tests.simulation.mutations.lives import Event, EventKind, Operation, brief, life, sought
 from tests.simulation.mutations.patching import Mutation, Patching
-from tests.simulation.plan import AS_ONE_FROM, RunPlan
+from tests.simulation.plan import RunPlan
 
 _PROMOTE: Final = life(Operation.CREATE, Operation.PROMOTE, pause_s=1.5)
 
@@ -61,11 +60,6 @@ def writes_stay_paused(patching: Patching) -> None:
     patching.replace(WritePause, "resume", lambda _self, _epoch, _term: False)
 
 
-def refused_at_a_shut_gate(patching: Patching) -> None:
-    """A group that stays on the target is taken for one of the source until its gate is open again."""
-    patching.replace(GroupSides, "require_settled", lambda _self, _group: None)
-
-
 def _off(step: str, delay_s: float = 0.0) -> list[Event]:
     return [Event(EventKind.CALLED_OFF, 1, step, delay_s, 0.51)]
 
@@ -99,10 +93,5 @@ MUTATIONS: Final = (
         _PROMOTE,
         runs=2,
         events=_off("read_ends"),
-    ),
-    Mutation(
-        "call off: home, a transaction is refused at a gate still shut",
-        refused_at_a_shut_gate,
-        seeds(AS_ONE_FROM + 375),
     ),
 )

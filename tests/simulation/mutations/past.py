@@ -234,13 +234,14 @@ MUTATIONS: Final = (
         "past: a batch overtakes the one before it",
         batches_overtake,
         life(_CREATE, pause_s=3.0),
-        runs=3,
+        runs=8,
         rate_per_s=200.0,
         in_order=True,
         events=[
             Event(EventKind.SOURCE_LEADER_CUT, 0, "", 1.95, 3.0),  # one batch is appended, and not answered
             Event(EventKind.SOURCE_LEADER_MOVES_AWAY, 0, "", 2.0, 3.0),  # one does not arrive, the next finds another
         ],
+        seed=10,
     ),
     # the mirror has changed since the newcomer was let in, and the follower is away meanwhile
     sought(

@@ -120,9 +120,10 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "a promoted topic is written before its leaders stamp",
         write_before_leaders_stamp,
         life(Operation.CREATE, Operation.PROMOTE, pause_s=1.0),
-        runs=4,
+        runs=10,
         stamped=True,
         rate_per_s=100.0,
+        seed=13,
     ),
     sought(
         "nobody is left on the source, it is said",
