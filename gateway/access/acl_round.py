@@ -10,6 +10,7 @@ has failed over gets the rights that were held back, in the place of what stood 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -206,8 +207,10 @@ class AclRound:
         if rest is not None and rest.is_still_so(self._link, source, present, topics):
             return rest.scene
         try:
-            grants = None if source is None else granted(passing(source, self._config), self._config)
-            scene = self._scene(grants, present, topics, error)
+            # In a thread: tens of thousands of ACLs and topics take a tenth of a second. What changes meanwhile is asked
+            # for at the door, as what changed while the clusters were asked.
+            records, over = dict(self._store.acls.get(self._link.name, {})), self._memory.over(self._clock())
+            scene = await asyncio.to_thread(self._scene, source, present, topics, records, over, error)
         except TooManyAcls as exc:
             raise Conflict(f"link '{self._link.name}': {exc}") from exc
         self._memory.at_rest = None
@@ -222,10 +225,17 @@ class AclRound:
             return await acls_of(access, kinds, f"the source of link '{self._link.name}'")
 
     def _scene(
-        self, grants: Granted | None, present: Collection[Acl], topics: MirrorTopics, error: Exception | None
+        self,
+        source: frozenset[Acl] | None,
+        present: Collection[Acl],
+        topics: MirrorTopics,
+        records: Mapping[tuple[str, str, str], AclRecord],
+        over: frozenset[Acl],
+        error: Exception | None,
     ) -> AclScene:
+        """Pure. `records`: of the link; `over`: what does not come any more."""
+        grants = None if source is None else granted(passing(source, self._config), self._config)
         names = Topics(topics.mirrored, topics.promoted)
-        records = self._store.acls.get(self._link.name, {})
         settled = settled_of(records, self._link.link_id)
         follow = frozenset(resource for resource in settled if names.are_mirrored(*resource))
         left = settled - follow
@@ -243,7 +253,7 @@ class AclRound:
             for acl, state in remembered.items()
             if resource_of(acl) not in left or (acl not in grants.acls and patterns.say(acl))
         }
-        found = changes(goal, present, ours, self._memory.over(self._clock()))
+        found = changes(goal, present, ours, over)
         settle = {resource_of(acl) for acl in {*goal.acls, *ours} if _is_topic(acl) and names.are_free(acl)}
         settle |= {(ResourceType.TOPIC.value, PatternType.LITERAL.value, topic) for topic in topics.promoted}
         return AclScene(topics, grants.left_out, goal, ours, found, frozenset(settle - left), follow, error)

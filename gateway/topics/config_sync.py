@@ -192,15 +192,19 @@ class ConfigSync:
         refused = await self._alter(copy, [sync for sync in due if sync.changes_copy])
         noted = [await self._noted(sync) for sync in due if sync.pair.copy_topic not in refused]
         present = _with_records(present, noted)
+        troubles: list[BrokerError | ActRefused] = [*refused.values()]
         for pair in present:
-            await self._sync_partitions(pair, found[pair.origin_topic].partitions)
+            try:
+                await self._sync_partitions(pair, found[pair.origin_topic].partitions)
+            except (BrokerError, ActRefused) as exc:  # of this topic alone: no other one waits for it
+                troubles.append(exc)
         copies = [pair.as_copy() for pair in present if follows_log_starts(pair.include)]
         log_starts = self._log_starts.setdefault(
             (link, is_reverse, False), LogStartSync(self._engine.status, self._door)
         )
         await log_starts.follow(self._maps.between(link), copies, copy)
-        for error in refused.values():
-            raise error
+        if troubles:
+            raise troubles[0]
 
     async def _alter(self, copy: ClusterAccess, syncs: Sequence[_Sync]) -> Mapping[str, BrokerError]:
         """By topic of the copies' cluster, what it refused. What changed sides meanwhile is left alone, and decided

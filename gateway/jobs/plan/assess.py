@@ -79,7 +79,8 @@ class MigrationAssessment:
     def notes(self) -> tuple[str, ...]:
         """What to know of the time, and of the room that the copy takes."""
         found = []
-        written = sum(one.topic.bytes_per_s for one in self.topics)
+        moving = [one.topic for one in self.topics if one.fate is not Fate.REFUSED]
+        written = sum(topic.bytes_per_s for topic in moving)
         if self._never and not self.rates.asked_for:
             found.append(
                 f"{written / 1e6:.1f} MB/s are written, more than the {self.rate / 1e6:.1f} MB/s that were measured "
@@ -87,8 +88,8 @@ class MigrationAssessment:
             )
         found.extend(_on_rates(self.rates))
         target = self.inventory.target
-        if target is not None and all(one.topic.bytes >= 0 for one in self.topics):
-            copied = sum(one.topic.bytes * min(one.topic.replication_factor, target.brokers) for one in self.topics)
+        if target is not None and all(topic.bytes >= 0 for topic in moving):
+            copied = sum(topic.bytes * min(topic.replication_factor, target.brokers) for topic in moving)
             found.append(f"the copy takes {copied / 1e9:.1f} GB on the target, with its replicas")
         if target is not None and target.on_cluster != NOT_TOLD and not may(target.on_cluster, DESCRIBE):
             found.append(f"this user lacks {DESCRIBE.name} on the target's cluster: {DESCRIBE.why}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -124,6 +125,24 @@ async def test_what_lies_still_is_not_thought_about(plane, monkeypatch):
     await round_of(plane)
     assert thoughts
     assert plane.target.acls_there == {acl(), acl("new", kind=GROUP)}
+
+
+async def test_what_is_to_be_done_is_decided_beside_the_event_loop(plane, monkeypatch):
+    """Of tens of thousands of ACLs and topics that takes a tenth of a second. What has changed meanwhile is not acted on."""
+    plane.source.acls_there = {acl()}
+    await linked(plane)
+    await plane.with_mirror()
+    loop, decided_in = threading.get_ident(), []
+
+    def decided(*given: Any) -> Changes:
+        decided_in.append(threading.get_ident())
+        return changes(*given)
+
+    monkeypatch.setattr(acl_round, "changes", decided)
+    await round_of(plane)
+    assert decided_in
+    assert loop not in decided_in
+    assert plane.target.acls_there == {acl()}
 
 
 async def test_what_the_target_has_of_its_own_is_never_touched(plane):

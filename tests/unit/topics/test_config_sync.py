@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from gateway.control_parts import config_sync
-from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.rules.topic_configs import OWN, synced_configs
 from gateway.state.per_partition import grown
 from gateway.state.records import MirrorState, PartitionStart
 from gateway.topics import config_sync as config_sync_module
 from gateway.topics.config_sync import ConfigSync
+from gateway.topics.log_start_sync import LogStartSync
+from protocol.errors import ErrorCode
 from tests.support.control.control_plane import Plane
 from tests.support.fakes.fake_kafka import FakeKafka
 from tests.support.waiting import wait_until_async
@@ -263,3 +265,29 @@ async def test_a_topic_that_is_gone_does_not_stop_the_others(plane, sync):
     await sync.sync_link(link)
 
     assert plane.target.existing["b"].configs["delete.retention.ms"] == "77"
+
+
+async def test_a_topic_that_may_not_grow_does_not_stop_the_others(plane, sync, monkeypatch):
+    """A policy of the target refuses it for good, in each round."""
+    link = await plane.with_link()
+    for topic in ("a", "b"):
+        await plane.with_mirror(topic, partitions=2)
+        plane.source.existing[topic].info = replace(plane.source.existing[topic].info, partitions=3)
+    grow, followed = plane.target.add_partitions, []
+
+    async def add_partitions(topic: str, count: int) -> None:
+        if topic == "a":
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, "at most 2")
+        await grow(topic, count)
+
+    async def follow(_self: Any, _between: Any, copies: Iterable[Any], _copy: Any) -> None:
+        followed.extend(each.copy_topic for each in copies)
+
+    monkeypatch.setattr(plane.target, "add_partitions", add_partitions)
+    monkeypatch.setattr(LogStartSync, "follow", follow)
+    with pytest.raises(BrokerError, match="at most 2"):
+        await sync.sync_link(link)
+
+    assert plane.target.existing["b"].info.partitions == 3
+    assert len(plane.store.mirrors["l", "b"].starts) == 3
+    assert followed == ["a", "b"]  # nor do log starts wait

@@ -139,6 +139,15 @@ def test_room_on_the_target_with_replicas() -> None:
     )
 
 
+def test_what_is_not_copied_takes_no_room_and_no_time() -> None:
+    unread = topic("secret", bytes=-1, offsets_per_s=1e9, sample=BatchSample(unread="secret-0: no"))
+    inventory = Inventory(cluster_id="s", brokers=3, topics=(topic(), unread), target=target(brokers=2))
+    found = make_plan(inventory, CopyRates(total=1e8, read=1e8, written=1e8))
+    assert (found.catch_up_s, found.notes[-1]) == (10, "the copy takes 2.0 GB on the target, with its replicas")
+    too_fast = Inventory(cluster_id="s", brokers=3, topics=(topic(offsets_per_s=2e5), unread), target=None)
+    assert make_plan(too_fast, CopyRates(total=1e8)).notes[0].startswith("200.0 MB/s are written")
+
+
 def test_a_topic_that_cannot_be_read_is_not_preserved() -> None:
     found = plan_topic(
         topic(sample=BatchSample(unread="orders-0: TOPIC_AUTHORIZATION_FAILED") + BatchSample(batches=1)), None
