@@ -32,7 +32,6 @@ from gateway.access.rules.changes import (
 from gateway.access.rules.order import BlockedAcl, allows_to_delete, allows_to_make, denies, denies_to_delete
 from gateway.access.rules.transform import (
     DesiredAcls,
-    Granted,
     LeftOutAcl,
     Patterns,
     TooManyAcls,
@@ -207,8 +206,8 @@ class AclRound:
         if rest is not None and rest.is_still_so(self._link, source, present, topics):
             return rest.scene
         try:
-            # In a thread: tens of thousands of ACLs and topics take a tenth of a second. What changes meanwhile is asked
-            # for at the door, as what changed while the clusters were asked.
+            # In a thread: tens of thousands of ACLs and topics take a tenth of a second. The door asks for what changes
+            # meanwhile, as for what changed while the clusters were asked.
             records, over = dict(self._store.acls.get(self._link.name, {})), self._memory.over(self._clock())
             scene = await asyncio.to_thread(self._scene, source, present, topics, records, over, error)
         except TooManyAcls as exc:

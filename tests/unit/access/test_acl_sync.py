@@ -128,7 +128,7 @@ async def test_what_lies_still_is_not_thought_about(plane, monkeypatch):
 
 
 async def test_what_is_to_be_done_is_decided_beside_the_event_loop(plane, monkeypatch):
-    """Of tens of thousands of ACLs and topics that takes a tenth of a second. What has changed meanwhile is not acted on."""
+    """Tens of thousands of ACLs and topics take a tenth of a second."""
     plane.source.acls_there = {acl()}
     await linked(plane)
     await plane.with_mirror()

@@ -273,7 +273,8 @@ async def test_a_topic_that_may_not_grow_does_not_stop_the_others(plane, sync, m
     for topic in ("a", "b"):
         await plane.with_mirror(topic, partitions=2)
         plane.source.existing[topic].info = replace(plane.source.existing[topic].info, partitions=3)
-    grow, followed = plane.target.add_partitions, []
+    grow = plane.target.add_partitions
+    followed: list[str] = []
 
     async def add_partitions(topic: str, count: int) -> None:
         if topic == "a":
