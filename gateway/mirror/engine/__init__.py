@@ -1,1 +1,1 @@
-"""The mirror of one process: links, topics, fetchers, and who appends."""
+"""The mirror of one process: its links, topics, fetchers and destinations."""

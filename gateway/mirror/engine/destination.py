@@ -1,6 +1,6 @@
-"""A cluster that is appended to: one appender per broker, each partition at the appender of its leader.
+"""A cluster that receives copies: one appender per broker, each partition at the appender of its leader.
 
-The target is one for all links; the source of a link is another, for topics that are mirrored back to it.
+All links share the target as one destination. A link's source is a destination of its own, for topics mirrored back.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from gateway.transport.tasks import Tasks
 
 
 class Destination:
-    """Args: the cluster, which others start and close, the tasks that appenders connect in, whether to append now, and
-    monotonic seconds."""
+    """Args: the cluster, which its owner starts and closes; the tasks in which appenders connect; whether appending is
+    allowed now; monotonic seconds."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class Destination:
         cluster.on_view.append(self._view_changed)
 
     def assign(self, runner: PartitionRunner) -> None:
-        """Append the partition's batches to its leader, now and after every move of it."""
+        """Append the partition's batches to its leader, and follow the leader when it moves."""
         self._runners.setdefault(runner.key[0], {})[runner] = None
         self._assign(runner)
 
     def release(self, runner: PartitionRunner) -> None:
-        """Append nothing more of this partition."""
+        """Stop appending batches of this partition."""
         of_topic = self._runners.get(runner.key[0], {})
         of_topic.pop(runner, None)
         if not of_topic:
@@ -51,23 +51,23 @@ class Destination:
         runner.assign(None)
 
     def pump(self) -> None:
-        """Send what the appenders have."""
+        """Have every appender send what it can."""
         for appender in self._appenders.values():
             appender.pump()
 
     def tick(self) -> None:
-        """Once a second: ask for leaders that are not known."""
+        """Once a second: look for unknown leaders, and send batches that waited until appending was allowed again."""
         for runner in self._leaderless:
             self.cluster.invalidate(runner.key[0])
-        self.pump()  # what had to wait until appending was allowed again
+        self.pump()
 
     @property
     def throttled_s(self) -> float:
-        """For how long its brokers have throttled appends (throttle_time_ms), in all."""
+        """How long the brokers have throttled appends (throttle_time_ms), in total, in seconds."""
         return sum(appender.throttled_s for appender in self._appenders.values())
 
     def close(self) -> None:
-        """Watch the cluster no longer."""
+        """Stop watching the cluster."""
         self.cluster.on_view.remove(self._view_changed)
 
     def _view_changed(self, view: ClusterView) -> None:

@@ -51,13 +51,13 @@ class Engine(PartlyOwned):
     """Implements `gateway.mirror.interface.MirrorEngine`, and `OwnedMirrors` by its base.
 
     Args:
-        target: started by its owner, and not closed here.
-        progress: told after every append.
-        events: told of failures, readable topics and lost sources.
+        target: its owner starts and closes it.
+        progress: advanced after every append.
+        events: receives failures, readable topics and lost sources.
         connect: makes a link's source cluster, which the engine starts and closes.
-        config_of: how a link's source is reached, for one that runs and whose configs were changed.
-        lease_valid: while it is not, nothing is appended (`fleet/rules/leases.py`).
-        ids: (link, its id) -> its map of schema ids, source -> target, as of now.
+        config_of: how to reach a link's source, asked when the configs of a running link change.
+        lease_valid: while False, nothing is appended (`fleet/rules/leases.py`).
+        ids: (link, link id) -> the link's current map of schema ids, source -> target.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class Engine(PartlyOwned):
         self._target = Destination(target, self._tasks, lease_valid, clock)
         self._links: dict[str, LinkMirror] = {}
         self._maps: dict[str, LinkMaps] = {}
-        self._back: dict[str, tuple[LinkMirror, Destination]] = {}  # of links with topics that are mirrored back
-        self._runners: dict[TopicPartition, PartitionRunner] = {}  # of topics that are mirrored forward
+        self._back: dict[str, tuple[LinkMirror, Destination]] = {}  # links with topics mirrored back to the source
+        self._runners: dict[TopicPartition, PartitionRunner] = {}  # of topics mirrored forward
         self._ticking = False
 
     async def start_link(self, link: LinkRecord) -> None:
-        """Begin to keep connections to the link's source. A link that runs is left as it is."""
+        """Connect to the link's source, and keep the connections. Does nothing if the link already runs."""
         if link.name in self._links:
             return
         made = self._links[link.name] = self._mirror_of(link, self._connect(link), self._target)
@@ -101,7 +101,7 @@ class Engine(PartlyOwned):
             self._tasks.spawn(kept_running(self._tick, "mirror tick"), "mirror tick")
 
     def update_link(self, link: LinkRecord) -> None:
-        """Take over what has changed in a link, while it runs."""
+        """Apply changed configs to a running link."""
         made = self._links.get(link.name)
         if made is None:
             return
@@ -130,7 +130,7 @@ class Engine(PartlyOwned):
         )
 
     def _maps_of(self, link: LinkRecord) -> LinkMaps | None:
-        """The same for both ways; always on the target. None when the link demands equal offsets."""
+        """The maps of both directions, kept on the target. None when the link demands equal offsets."""
         if link_config.parse(link.configs).offsets is Offsets.PRESERVE:
             return None
         if link.name not in self._maps:
@@ -138,20 +138,20 @@ class Engine(PartlyOwned):
         return self._maps[link.name]
 
     def started_links(self) -> Mapping[str, LinkRecord]:
-        """The links that run here, by name."""
+        """The running links, by name."""
         return {name: made.record for name, made in self._links.items()}
 
     def throttled_s(self) -> Mapping[str, float]:
-        """Link -> seconds for which brokers that are read, of either way, have held its fetches back."""
+        """Link -> seconds for which brokers have throttled its fetches, in both directions."""
         return {name: sum(made.throttled_s for made in self._link_mirrors_of(name)) for name in self._links}
 
     def append_throttled_s(self) -> Mapping[str, float]:
-        """Seconds for which brokers of the target, and of sources that are mirrored back to, have throttled appends."""
+        """Seconds for which brokers have throttled appends: to the target, and to sources by mirrors back."""
         home = sum(source.throttled_s for _, source in self._back.values())
         return {"target": self._target.throttled_s, "source": home}
 
     def tell_lost(self, events: MirrorEvents) -> None:
-        """Tell which sources are lost now: to whoever was not told when they were."""
+        """Report the sources that are lost now to a listener that came later."""
         for name, made in self._links.items():
             if made.lost is not None:
                 message, refused = made.lost
@@ -159,9 +159,9 @@ class Engine(PartlyOwned):
 
     async def stop_link(self, link: str) -> None:
         """Stop all of the link's mirrors and close its connections."""
-        self._maps.pop(link, None)  # what is closed below keeps its own; another link of that name may start meanwhile
+        self._maps.pop(link, None)  # mirrors closed below keep theirs; another link of this name may start meanwhile
         back = self._back.pop(link, None)
-        if back is not None:  # first: it appends to the cluster that the other one closes
+        if back is not None:  # first: the mirror back appends to the cluster that the forward one closes
             await back[0].close()
             back[1].close()
         found = self._links.pop(link, None)
@@ -171,7 +171,7 @@ class Engine(PartlyOwned):
             await found.close()
 
     def start_mirror(self, mirror: MirrorRecord) -> None:
-        """Mirror all partitions from where the copy's logs end. One whose record does not say how FAILs.
+        """Mirror all partitions, each from the end of its copy. A mirror whose record is incomplete FAILs.
 
         Raises:
             KeyError: the link is not started.
@@ -189,7 +189,7 @@ class Engine(PartlyOwned):
             self._runners.update(_by_place(link, mirror.mirror_topic))
 
     def runners_changed(self, topics: Iterable[str] | None = None) -> None:
-        """For `forwarded`, which is asked for each Produce."""
+        """Rebuild the lookup of `forwarded`, which is called for each Produce."""
         if topics is None:
             self._runners.clear()
         for link in self._links.values():
@@ -221,11 +221,11 @@ class Engine(PartlyOwned):
         return tuple(link_mirrors)
 
     def link_mirrors(self) -> tuple[LinkMirror, ...]:
-        """Every link at work, each way."""
+        """Every running link, in both directions."""
         return (*self._links.values(), *(link_mirror for link_mirror, _ in self._back.values()))
 
     def _link_mirror_with(self, link: str, topic: str) -> LinkMirror | None:
-        """The way that a topic is mirrored now; None when it is not."""
+        """The link and direction in which a topic is mirrored now; None when it is not."""
         return next((link_mirror for link_mirror in self._link_mirrors_of(link) if topic in link_mirror.topics), None)
 
     def _forget(self, topic: TopicMirror) -> None:
@@ -239,21 +239,21 @@ class Engine(PartlyOwned):
         await self._tasks.close()
 
     def drop_appends(self, reason: str) -> None:
-        """Close the connections that appends go by: what was not sent yet never is."""
+        """Close the connections that carry appends, so that an append not yet sent never is."""
         for destination in (self._target, *(source for _, source in self._back.values())):
             destination.cluster.drop((LANE,), reason)
 
     def source(self, link: str) -> Cluster | None:
-        """The link's source cluster, for others that talk to it; None when the link is not started."""
+        """The link's source cluster, for other users of it; None when the link does not run."""
         found = self._links.get(link)
         return None if found is None else found.source
 
     def is_started(self, link: str, topic: str) -> bool:
-        """True for a mirror that was started and not stopped, whichever of its partitions run here."""
+        """True for a mirror that was started and not stopped, even if none of its partitions run here."""
         return self._link_mirror_with(link, topic) is not None
 
     def started(self) -> Mapping[tuple[str, str], MirrorRecord]:
-        """The mirrors that run here, by (link, mirror topic)."""
+        """The record of every running mirror, by (link, mirror topic)."""
         return {
             (link_mirror.record.name, name): topic.record
             for link_mirror in self.link_mirrors()
@@ -261,12 +261,12 @@ class Engine(PartlyOwned):
         }
 
     def started_as(self, link: str, topic: str) -> MirrorRecord | None:
-        """The record with which the mirror of a topic runs, None where it does not."""
+        """The record with which this mirror was started; None when it does not run."""
         found = self._link_mirror_with(link, topic)
         return None if found is None else found.topics[topic].record
 
     def status(self, mirror: MirrorRecord, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
-        """The partitions that run here, in order; empty where this very mirror does not."""
+        """The status of the partitions that run here, in order; empty when this very mirror does not run."""
         topic = mirror.mirror_topic
         found = self._link_mirror_with(mirror.link, topic)
         if found is None or tag_of(found.topics[topic].record) != tag_of(mirror):
@@ -274,7 +274,7 @@ class Engine(PartlyOwned):
         return found.topics[topic].status(partitions)
 
     def running_partitions(self, mirror: MirrorRecord) -> RunningPartitions:
-        """How far this very mirror is where it runs here, and which of its partitions do not."""
+        """How far the partitions of this mirror are that run here, and which ones do not run here."""
         found, partitions = self._mirror_as(mirror), range(len(mirror.starts))
         return (
             RunningPartitions((-1,) * len(partitions), tuple(partitions))
@@ -283,7 +283,7 @@ class Engine(PartlyOwned):
         )
 
     def ends(self, mirror: MirrorRecord) -> CopyEnds | None:
-        """Where the copy of every partition ends; None unless all of them are told."""
+        """Where the copy of every partition ends; None unless that is known for all partitions."""
         return whole(self.partition_ends(mirror))
 
     def partition_ends(self, mirror: MirrorRecord) -> Sequence[PartitionEnd | None]:
@@ -292,7 +292,7 @@ class Engine(PartlyOwned):
         return (None,) * len(mirror.starts) if found is None else found.ends()
 
     def _mirror_as(self, mirror: MirrorRecord) -> TopicMirror | None:
-        """The topic's mirror, if it runs the way that the record says, with as many partitions."""
+        """The topic's mirror, if it runs in the record's period and direction, with as many partitions."""
         link_mirror = self._link_mirror_with(mirror.link, mirror.mirror_topic)
         found = None if link_mirror is None else link_mirror.topics[mirror.mirror_topic]
         is_same = (
@@ -301,9 +301,9 @@ class Engine(PartlyOwned):
         return found if is_same else None
 
     async def offset_maps(self, mirror: MirrorRecord) -> Sequence[OffsetMap]:
-        """See `OffsetMapSource`. Those of a running mirror go on with it.
+        """See `OffsetMapSource`. The maps of a running mirror are live: they grow with it.
 
-        Those of the mirror periods before are to be had too, by the records that `domain.link_mirrors.before` makes.
+        For the maps of an earlier mirror period, pass the record that `before` in `offset_map/rules/periods.py` makes.
         """
         link_mirror, name = self._link_mirror_with(mirror.link, mirror.mirror_topic), mirror.mirror_topic
         kept: dict[int, OffsetMap] = {}
@@ -323,17 +323,17 @@ class Engine(PartlyOwned):
         return await read_offset_maps(maps, copies, mirror, period_of(mirror, link.record.link_id), kept)
 
     async def has_offset_map(self, mirror: MirrorRecord) -> bool:
-        """See `OffsetMapSource`. One look at the link's map topic, however many partitions there are."""
+        """See `OffsetMapSource`. Reads the link's map topic once, however many partitions there are."""
         link, maps = self._links.get(mirror.link), self._maps.get(mirror.link)
         if link is None:
             raise ValueError(f"link '{mirror.link}' does not run")
-        if maps is None:  # it demands equal offsets
+        if maps is None:  # the link demands equal offsets
             return False
         await maps.catch_up()
         return any(maps.is_used(map_key(mirror, index)) for index in range(len(mirror.starts)))
 
     def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
-        """A Produce of a client was written to the source: `records` from `base_offset` on. For `bypassed`."""
+        """A gateway wrote a client's Produce to the source: `records` from `base_offset` on. For the bypass meter."""
         runner = self._runners.get((topic, partition))
         if runner is not None:
             runner.report.bypass.forwarded(base_offset, records)

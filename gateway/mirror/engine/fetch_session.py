@@ -1,8 +1,8 @@
 """An incremental fetch session with one source broker (KIP-227), without I/O.
 
-The broker remembers which partitions are fetched from which offset; a request names only what changed: new
-partitions, moved offsets, and partitions to forget. A partition that is left out of a session is not fetched, which is
-how a partition pauses. So neither side does anything for a partition of which nothing is new.
+The broker remembers which partitions are fetched from which offset; a request names only changes: new partitions, moved
+offsets, and partitions to forget. To pause a partition, leave it out of the session: then it is not fetched. So neither
+side spends anything on an idle partition.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Key = tuple[Topic, int]
 
 
 class SessionRequest(NamedTuple):
-    """What the next request must say."""
+    """The content of the next request."""
 
     session: FetchSessionId
     topics: dict[Topic, list[FetchPartition]]
@@ -24,11 +24,11 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSession:
-    """One session: `want` and `leave` say what is to be fetched; `request`, then `answered`, in turn; `reset` when an
+    """One session. `want` and `leave` set what is fetched; call `request` and `answered` in turn, and `reset` when an
     answer was lost or refused.
 
     Attributes:
-        wanted: all that is to be fetched. Read only.
+        wanted: every partition to fetch. Read only.
     """
 
     __slots__ = ("_changed", "_known", "_left", "_next", "wanted")
@@ -41,7 +41,7 @@ class FetchSession:
         self._left: dict[Key, None] = {}
 
     def want(self, key: Key, partition: FetchPartition) -> None:
-        """Fetch a partition like this from the next request on."""
+        """Fetch a partition with these settings from the next request on."""
         if self.wanted.get(key) != partition:
             self.wanted[key] = partition
             self._changed[key] = None

@@ -1,8 +1,8 @@
 """Fetches from one source broker: one long poll after the other, in an incremental session.
 
-A partition is looked at when something became of it (`touch`): it was fetched, appended, placed. One that waits for
-something (`_waiting`: for memory, or because of an error) is looked at before each request. So what a request costs
-grows with what happens, not with the partitions that lie still.
+The fetcher examines a partition when its state changes (`touch`): it was fetched, appended, placed. It examines a
+partition that waits (`_waiting`: for memory, or after an error) before each request. So the cost of a request grows
+with activity, not with the number of idle partitions.
 """
 
 from __future__ import annotations
@@ -32,35 +32,36 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-LANE: Final = "mirror-fetch"  # apart from appends: an answer may be held back for long
-NEAR_LANE: Final = "mirror-fetch-near"  # and those that tell the rack: the rack is one request's, not a partition's
+LANE: Final = "mirror-fetch"  # separate from appends: a broker may hold a fetch answer back for long
+NEAR_LANE: Final = "mirror-fetch-near"  # for fetches that send the rack: a request has one rack for all partitions
 _BY_ID: Final = 13
 _FETCH_CAP: Final = 15
 MAX_WAIT_MS: Final = 500
-"""How long a broker may hold an answer back. A partition that comes new waits as long for its first fetch."""
+"""How long a broker may hold an answer back. A new partition may wait as long for its first fetch."""
 
 _BACKING_OFF_MS: Final = 100
 _FULL_MS: Final = 20
 _RESPONSE_BYTES: Final = 16 * 1024 * 1024
 _ANSWER_S: Final = 15.0
 _QUEUED_BYTES: Final = 256 * 1024 * 1024
-"""What the partitions of one broker may have queued together. Above it only those are fetched that have nothing queued,
-and little of each, until half of it is on the target: one target broker that stalls must not starve the others."""
+"""How much the partitions of one source broker may have queued together. Above it the fetcher fetches only partitions
+that have nothing queued, and little of each, until half of it is on the target: one stalled target broker must not
+starve the others."""
 
-_THROTTLE_LOOK_S: Final = 0.5  # by then a throttle that was changed counts
+_THROTTLE_LOOK_S: Final = 0.5  # within this time a changed throttle takes effect
 _SHORT_BYTES: Final = 64 * 1024
 
 _MIN_PAUSE_BYTES: Final = 256 * 1024
 
 
 class Fetcher:
-    """The fetch lane to one source broker, for the partitions it leads.
+    """The fetch lane to one source broker, for the partitions read from it.
 
     Args:
         fetched: called after each answer has been handed to its partitions.
         max_wait_ms: how long a broker may hold an answer back now.
-        replicas: who is read instead of leaders; None: the leaders are read.
-        asks: the rack is told, so that leaders may name a nearer replica.
+        replicas: the replicas that are read instead of leaders; None: leaders are read.
+        asks: send the rack, so that leaders may name a nearer replica.
     """
 
     def __init__(
@@ -85,26 +86,26 @@ class Fetcher:
         self._fetched = fetched
         self._clock = clock
         self._runners: dict[PartitionRunner, Key] = {}
-        self._by_name = 0  # of them are without a topic id
+        self._by_name = 0  # how many of them have no topic id
         self._session = FetchSession()
-        self._by_id: bool | None = None  # how the session names topics; None: there is none yet
-        self._fetched_as: dict[Key, tuple[int, PartitionRunner]] = {}  # from which offset, of what the session has
+        self._by_id: bool | None = None  # how the session names topics; None: no session yet
+        self._fetched_as: dict[Key, tuple[int, PartitionRunner]] = {}  # from which offset, per partition in the session
         self._touched: dict[PartitionRunner, None] = {}
         self._waiting: dict[PartitionRunner, None] = {}
         self._shared = 0
         self._allowance = Allowance()
-        self._queued: dict[PartitionRunner, int] = {}  # bytes, when it was last looked at; without those that have none
+        self._queued: dict[PartitionRunner, int] = {}  # bytes at the last look; never 0
         self._queued_bytes = 0  # of all
         self._short = False  # of memory
         self._wake = asyncio.Event()
 
     @property
     def empty(self) -> bool:
-        """Nothing to fetch here."""
+        """This fetcher has no partitions."""
         return not self._runners
 
     def add(self, runner: PartitionRunner) -> None:
-        """Fetch this partition too."""
+        """Fetch this partition, too."""
         if runner in self._runners:
             return
         self._by_name += runner.source_topic_id is None
@@ -131,9 +132,9 @@ class Fetcher:
         self._share()
 
     def touch(self, runner: PartitionRunner) -> None:
-        """Something became of this partition: it may be fetched from elsewhere now, or not at all."""
+        """The partition's state changed: examine whether and from which offset it is to be fetched now."""
         self._touched[runner] = None
-        if runner not in self._waiting:  # that one is looked at soon anyway, with all others that wait
+        if runner not in self._waiting:  # a waiting partition is examined soon anyway
             self._wake.set()
 
     def _key(self, runner: PartitionRunner) -> Key:
@@ -141,7 +142,7 @@ class Fetcher:
         return runner.source_topic if topic is None else topic, runner.partition
 
     def _share(self, new: PartitionRunner | None = None) -> None:
-        """What each may have queued: a power of two, so that all of them are told a few times only."""
+        """Set how much each partition may have queued: a power of two, so that the limit changes only a few times."""
         share = PAUSE_BYTES
         while share > _MIN_PAUSE_BYTES and share * len(self._runners) > _QUEUED_BYTES:
             share //= 2
@@ -153,7 +154,7 @@ class Fetcher:
             new.mirror.source.pause_bytes = share
 
     async def run(self) -> None:
-        """Fetch until cancelled. Trouble is retried with backoff, for ever."""
+        """Fetch until cancelled. Errors are retried with backoff, for ever."""
         backoff = Backoff(*self._cluster.config.reconnect_backoff_s, self._cluster.rng)
         while True:
             try:
@@ -179,7 +180,7 @@ class Fetcher:
             self._replicas.lost(self._node, tuple(self._runners))
 
     async def _poll(self, connection: Connection, backoff: Backoff) -> None:
-        """One connection's life, with one session after the other."""
+        """Fetch on one connection until it breaks, in one session after the other."""
         self._session.reset()
         while True:
             self._name_topics(connection)
@@ -210,13 +211,13 @@ class Fetcher:
             session.answered(response.session_id)
             backoff.reset()
             self._hand_out(response)
-            # A broker that throttles reads nothing meanwhile (KIP-219): a request would wait there, and time out.
+            # A broker that throttles reads nothing meanwhile (KIP-219): a request would wait there and time out.
             if response.throttle_ms:
                 await asyncio.sleep(min(response.throttle_ms / 1000, LONGEST_S))
             await self._rest()
 
     async def _rest(self) -> None:
-        """Until the link's own throttle lets the next fetch go. It may be changed meanwhile: then that counts."""
+        """Wait until the link's own throttle allows the next fetch. A throttle changed meanwhile takes effect."""
         while True:
             wait_s = self._throttle.wait_s(self._clock())
             if not wait_s:
@@ -227,13 +228,13 @@ class Fetcher:
         try:
             return await connection.exchange(connection.send, ApiKey.FETCH, version, body, _ANSWER_S)
         except NetError as exc:
-            connection.close(str(exc))  # an answer that comes later would belong to a session nobody knows
+            connection.close(str(exc))  # a late answer would belong to a session that is gone
             raise
 
     def _name_topics(self, connection: Connection) -> None:
-        """Topics are named by id if that is possible: then a topic that was created again is not mistaken.
+        """Name topics by id where possible, so that a recreated topic is not mistaken for the old one.
 
-        A session is of one kind.
+        A session uses either names or ids throughout.
         """
         has = connection.versions.get(ApiKey.FETCH, (0, 0))[1] >= _BY_ID
         by_id = has and not self._by_name
@@ -245,7 +246,7 @@ class Fetcher:
             self._touched = dict.fromkeys(self._runners)
 
     def _look(self) -> int:
-        """Have the session know what is to be fetched now; how long the broker may wait with its answer, in ms."""
+        """Update the session with what to fetch now. Returns how long the broker may hold its answer back, in ms."""
         now = self._clock()
         max_wait_ms = self._max_wait_ms()
         self._count_queued()
@@ -267,7 +268,7 @@ class Fetcher:
                 continue
             self._session.leave(key)
             self._fetched_as.pop(key, None)
-            if runner.mirror.copying and not runner.mirror.source.waits:  # for what touches it when it is there
+            if runner.mirror.copying and not runner.mirror.source.waits:  # the end of such a wait touches it
                 self._waiting[runner] = None
                 full = runner.mirror.source.full or self._short
                 max_wait_ms = min(max_wait_ms, _FULL_MS if full else _BACKING_OFF_MS)
@@ -277,7 +278,7 @@ class Fetcher:
         return max_wait_ms
 
     def _count_queued(self) -> None:
-        """Of those of which something became: how much each has queued now; and whether all have too much."""
+        """Update how much each changed partition has queued, and whether all together have too much."""
         for runner in self._touched:
             queued = runner.mirror.source.queued_bytes
             self._queued_bytes += queued - self._queued.pop(runner, 0)
@@ -286,7 +287,7 @@ class Fetcher:
         short = self._queued_bytes > (_QUEUED_BYTES // 2 if self._short else _QUEUED_BYTES)
         if short is not self._short:
             self._short = short
-            self._touched = dict.fromkeys(self._runners)  # what each asks for changes
+            self._touched = dict.fromkeys(self._runners)  # each now asks for another size
 
     async def _idle(self, wait_s: float) -> None:
         self._wake.clear()
@@ -305,7 +306,7 @@ class Fetcher:
         self._allowance.refill()
         for part in response.parts:
             found = self._fetched_as.get((part.topic, part.partition))
-            if found is None:  # it has left meanwhile
+            if found is None:  # the partition has left meanwhile
                 continue
             offset, runner = found
             self._touched[runner] = None

@@ -1,7 +1,7 @@
-"""One link at work, one way: the fetchers of the cluster that is mirrored, and the topics mirrored from it.
+"""One running link in one direction: the fetchers of the origin cluster, and the topics mirrored from it.
 
-Forward that is the link's source, in reverse the target: then `source` and `target` below are the other way round, and
-the source is neither started, nor closed, nor watched for being there.
+Forward, the origin is the link's source; in reverse it is the target. Then `source` and `target` below are swapped, and
+this object neither starts nor closes the origin, nor watches whether it is reachable.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from gateway.transport.tasks import Tasks
 _log = logging.getLogger(__name__)
 
 _LOST_AFTER_S: Final = 5.0
-"""A source is reported lost when it has been out of reach for this long."""
+"""A source is reported lost when it has been unreachable for this long."""
 
 
 class LinkMirror:
     """Args.
 
-    source: not started yet; owned from here on, unless `reverse`.
+    source: not started yet; owned by this object, unless `reverse`.
     destination: where the copies are appended.
     maps: the offset maps of both directions; None: offsets must be equal.
-    ids: its map of schema ids, source -> target, as of now.
+    ids: returns the link's current map of schema ids, source -> target.
     owned: (link, mirror topic) -> the partitions to run here; None: all.
     max_wait_ms: see `Fetcher`.
-    carried: (link, mirror topic, partition before it begins): give it what another gateway handed over.
+    carried: (link, mirror topic, partition before it begins): give the partition what another gateway handed over.
     """
 
     def __init__(
@@ -110,11 +110,11 @@ class LinkMirror:
 
     @property
     def throttled_s(self) -> float:
-        """For how long the brokers that are read have held this link back, in all."""
+        """How long the brokers of the origin have throttled this link's fetches, in total, in seconds."""
         return self._throttle.told_ms / 1000
 
     def update(self, record: LinkRecord) -> None:
-        """Go on with these configs: partitions that run, and those to come."""
+        """Apply changed configs to running partitions and to those started later."""
         config = link_config.parse(record.configs)
         self.record = record
         skip_deleted = config.on_records_deleted is OnRecordsDeleted.SKIP
@@ -132,7 +132,7 @@ class LinkMirror:
         self._pause_or_resume(config.paused)
 
     def _go_by_rack(self, rack: str) -> None:
-        """Every partition is asked for anew, of its leader: a fetcher tells the rack that it was made with."""
+        """Assign every partition to its leader again: a fetcher sends the rack with which it was made."""
         if rack == self._replicas.rack:
             return
         for runner, place in tuple(self._fetched_from.items()):
@@ -143,7 +143,7 @@ class LinkMirror:
             self._assign_source(runner)
 
     def _pause_or_resume(self, paused: bool) -> None:
-        """What was fetched is still appended."""
+        """Stop or resume fetching. Batches already fetched are still appended."""
         if paused is self._paused:
             return
         self._paused = paused
@@ -156,7 +156,7 @@ class LinkMirror:
                 self._leaderless.pop(runner, None)
 
     def start(self) -> None:
-        """Begin to keep connections to the source."""
+        """Connect to the source, and keep the connections."""
         if self._reverse:
             return
         self._tasks.spawn(self._connect(), f"link {self.record.name}")
@@ -164,11 +164,11 @@ class LinkMirror:
     async def _connect(self) -> None:
         try:
             await self.source.start()
-        except ClusterUnavailable as exc:  # it goes on trying
+        except ClusterUnavailable as exc:  # the cluster keeps trying
             _log.warning("link %s: source not reached yet: %s", self.record.name, exc)
 
     def add(self, record: MirrorRecord) -> None:
-        """Mirror a topic; one that is mirrored already is left as it is."""
+        """Mirror a topic. Does nothing if it is mirrored already."""
         if record.mirror_topic in self.topics:
             return
         topic = self.topics[record.mirror_topic] = TopicMirror(record, self._dependencies, self._ended)
@@ -177,7 +177,7 @@ class LinkMirror:
         self.fit(record.mirror_topic)
 
     def fit(self, name: str) -> None:
-        """Run those partitions of a topic that are this gateway's, and no others."""
+        """Run exactly the partitions of a topic that this gateway owns."""
         topic = self.topics[name]
         owned = self._owned(self.record.name, name)
         for index in tuple(topic.runners):
@@ -207,12 +207,12 @@ class LinkMirror:
                 del self._leaving[name]
 
     async def quiet(self, name: str) -> bool:
-        """Wait until no append of stopped partitions of a topic is in flight; False when that takes too long."""
+        """Wait until no append of a topic's stopped partitions is in flight; False on timeout."""
         found = (self.topics.get(name), self._leaving.get(name))
         return all(await asyncio.gather(*(topic.quiet() for topic in found if topic is not None)))
 
     async def close(self) -> None:
-        """Stop everything and leave the source."""
+        """Stop all mirrors and close the source."""
         self.source.on_view.remove(self._view_changed)
         await asyncio.gather(*(self.remove(name) for name in tuple(self.topics)))
         await self._tasks.close()
@@ -220,12 +220,12 @@ class LinkMirror:
             await self.source.close()
 
     def runners(self) -> Iterator[PartitionRunner]:
-        """Every partition."""
+        """Every partition that runs here."""
         for topic in self.topics.values():
             yield from topic.runners.values()
 
     def tick(self, now: float) -> None:
-        """Once a second."""
+        """Once a second: check the source, tick the topics and replicas, and look for missing leaders."""
         if not self._reverse:
             self._check_available(now)
         for topic in tuple(self.topics.values()):
@@ -238,7 +238,7 @@ class LinkMirror:
 
     @property
     def lost(self) -> tuple[str, bool] | None:
-        """Why the source is out of reach, and whether it refuses the link; None while it is there."""
+        """Why the source is unreachable, and whether it rejects the link's credentials; None while it is reachable."""
         return None if self._available else (self._told, self._told_refused)
 
     def _check_available(self, now: float) -> None:
@@ -258,7 +258,7 @@ class LinkMirror:
         refused = self.source.refused
         if self._available:
             _log.warning("link %s: source unavailable: %s", name, reason)
-        if self._available or reason != self._told:  # another fault is told, too: it is what is to be mended now
+        if self._available or reason != self._told:  # also report a new fault: it is the one to fix now
             events.source_available(name, False, reason, refused=refused)
         self._available, self._told, self._told_refused = False, reason, refused
 

@@ -1,4 +1,4 @@
-"""Which partitions of the started mirrors run in this process, where several gateways share them."""
+"""Which partitions of the started mirrors run in this process when several gateways share them."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _FLEET_WAIT_MS: Final = 100
 
 
 class PartlyOwned(ABC):
-    """All of them, until `own` says which. Implements `gateway.mirror.interface.OwnedMirrors`."""
+    """Runs all partitions until `own` names some. Implements `gateway.mirror.interface.OwnedMirrors`."""
 
     def __init__(self) -> None:
         self._owns_all = True
-        self._indexes: dict[tuple[str, str], set[int]] = {}  # else what it owns
+        self._indexes: dict[tuple[str, str], set[int]] = {}  # else the partitions it owns
         self._carried: dict[MirrorPartition, CarriedTable] = {}
 
     @abstractmethod
     def link_mirrors(self) -> Iterable[LinkMirror]:
-        """Every link at work, each way."""
+        """Every running link, in both directions."""
 
     @abstractmethod
     def runners_changed(self, topics: Iterable[str] | None = None) -> None:
-        """Other partitions run now, of these mirror topics, or of all."""
+        """The partitions that run here have changed, for these mirror topics or for all."""
 
     def own(self, partitions: frozenset[MirrorPartition] | None) -> None:
-        """Of the mirrors that are started, now or later, run these partitions only; None: all of them.
+        """Run only these partitions of the mirrors that are started now or later; None: all partitions.
 
-        What runs and is not among them is stopped, without waiting for its appends.
+        Others that run are stopped, without waiting for their appends.
         """
         before = self._owned
         if before is not None and partitions is not None:
@@ -48,10 +48,10 @@ class PartlyOwned(ABC):
                 for topic in tuple(link_mirror.topics):
                     link_mirror.fit(topic)
             self.runners_changed()
-        self._carried.clear()  # what was not started by now grows old
+        self._carried.clear()  # tables of partitions not started by now would become stale
 
     def own_changed(self, begun: Collection[MirrorPartition], ended: Collection[MirrorPartition]) -> None:
-        """As `own`, with `begun` as well, and without `ended`; what is so already stays so. For who owns some."""
+        """Same as `own`, as a change: add `begun`, remove `ended`. For a process that owns some partitions, not all."""
         for link, topic, index in ended:
             self._indexes.get((link, topic), set()).discard(index)
         self._note(begun)
@@ -69,7 +69,7 @@ class PartlyOwned(ABC):
 
     @property
     def _owned(self) -> frozenset[MirrorPartition] | None:
-        """What was named last; None: all."""
+        """The partitions named last; None: all."""
         if self._owns_all:
             return None
         return frozenset(MirrorPartition(*key, index) for key, indexes in self._indexes.items() for index in indexes)
@@ -79,7 +79,7 @@ class PartlyOwned(ABC):
             self._indexes.setdefault((link, topic), set()).add(index)
 
     def running(self) -> frozenset[MirrorPartition]:
-        """What runs here."""
+        """The partitions that run here."""
         return frozenset(
             MirrorPartition(link_mirror.record.name, name, index)
             for link_mirror in self.link_mirrors()
@@ -88,7 +88,7 @@ class PartlyOwned(ABC):
         )
 
     def moving(self) -> Collection[MirrorPartition]:
-        """What runs here and is measured: something became of it in the last minute."""
+        """The partitions that run here and are measured: those that changed within the last minute."""
         return [
             MirrorPartition(link_mirror.record.name, name, index)
             for link_mirror in self.link_mirrors()
@@ -97,10 +97,10 @@ class PartlyOwned(ABC):
         ]
 
     async def release(self, partitions: frozenset[MirrorPartition]) -> Mapping[MirrorPartition, CarriedTable]:
-        """Stop these here and wait for their appends, until `own` names them again.
+        """Stop these partitions here until `own` names them again, and wait for their appends in flight.
 
-        Returns what is known of their producers, for `carry_over` where they run next; nothing of a partition whose
-        table has a gap, as it had only just begun here: the next one reads the log below its start itself.
+        Returns their producer tables, for `carry_over` at the gateway that runs them next. A partition that had only
+        just begun here has a gap in its table and returns none: the next gateway reads the log below its start itself.
         """
         found = {
             each: link_mirror.topics[each.topic].runners[each.partition]
@@ -123,7 +123,7 @@ class PartlyOwned(ABC):
     async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:
         """Wait until no append of stopped partitions of these (link, mirror topic) is in flight.
 
-        False when some are still unanswered after the longest time that an answer can take.
+        False when appends are still unanswered after the longest time that an answer can take.
         """
         asked = (
             link_mirror.quiet(topic)
@@ -134,9 +134,9 @@ class PartlyOwned(ABC):
         return all(await asyncio.gather(*asked))
 
     def carry_over(self, tables: Mapping[MirrorPartition, CarriedTable]) -> None:
-        """What `release` gave elsewhere: the partitions that the next `own` starts begin with it.
+        """Take the tables that `release` returned at another gateway: partitions that the next `own` starts use them.
 
-        Where several gateways ran a partition, with what has been read farthest.
+        If several gateways ran a partition, the table that was read farthest counts.
         """
         for each, table in tables.items():
             before = self._carried.get(each)
@@ -150,11 +150,12 @@ class PartlyOwned(ABC):
         return None if self._owns_all else self._indexes.get((link, topic), ())
 
     def max_wait_ms(self) -> int:
-        """How long a fetch may wait: shorter where partitions come and go, and none may rest for long."""
+        """How long a fetch may wait, in ms. Shorter in a fleet: there partitions move, and a new one must not wait long
+        for its first fetch."""
         return MAX_WAIT_MS if self._owns_all else _FLEET_WAIT_MS
 
     def transfer_to(self, link: str, topic: str, runner: PartitionRunner) -> None:
-        """A partition is about to begin: with the table that was carried over, or else by reading below its start."""
+        """Give a partition that is about to begin its carried-over table; without one it reads below its start."""
         table = self._carried.pop(MirrorPartition(link, topic, runner.partition), None)
         if table is not None:
             runner.cursor.producers.carry_over(table.entries)

@@ -1,8 +1,8 @@
-"""The read replicas of one link's partitions (KIP-392): from the fetchers' answers to who is read next.
+"""The read replicas of one link's partitions (KIP-392): from the fetchers' answers to the replica that is read next.
 
-What is decided is in `mirror/rules/read_replica.py`. Here it is found out: what a replica answers, that it is gone,
-and, by asking the leaders, whether it lags. That look is also where a partition's end comes from while a replica is
-read: a lag of 0 by a replica's own high watermark would be no lag of 0.
+`mirror/rules/read_replica.py` decides. This file gathers the facts: what a replica answers, that it is gone, and, by
+asking the leaders, whether it lags. While a replica is read, the partition's end also comes from the leader: a lag of 0
+by the replica's own high watermark would prove nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Reads(Enum):
-    """Whose answer it is. MOVED: it is not to be used, the partition is fetched from elsewhere now."""
+    """Which replica sent an answer. MOVED: do not use the answer; the partition is now fetched from another broker."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
@@ -34,7 +34,7 @@ class Reads(Enum):
 
 
 class FetchNode(NamedTuple):
-    """Where a partition is fetched: from which broker, and whether the rack is told."""
+    """The broker a partition is fetched from, and whether the fetch sends the rack."""
 
     node: int
     asks: bool
@@ -46,8 +46,8 @@ _NO_RACK: Final = ""
 class ReadReplicas:
     """Args.
 
-    rack: of the link (`client.rack`); '' for none: then every partition is read from its leader, and nothing is asked.
-    move: has a partition fetched from where `place` says now.
+    rack: of the link (`client.rack`); '' for none: then every partition is read from its leader, without any look.
+    move: assigns a partition to the broker that `place` now returns.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ReadReplicas:
         self._order = count()
 
     def place(self, runner: PartitionRunner, leader: int) -> FetchNode:
-        """Where to fetch a partition that this node leads."""
+        """Where to fetch a partition whose leader is node `leader`."""
         if self.rack == _NO_RACK:
             return FetchNode(leader, asks=False)
         replica = self._of.setdefault(runner, ReadReplica())
@@ -79,11 +79,11 @@ class ReadReplicas:
         return FetchNode(leader if replica.node is None else replica.node, replica.asks)
 
     def forget(self, runner: PartitionRunner) -> None:
-        """The partition has ended here."""
+        """Forget a partition that no longer runs here."""
         self._of.pop(runner, None)
 
     def answered(self, runner: PartitionRunner, node: int, part: FetchedPartition) -> Reads:
-        """A fetch answer of a broker for a partition, before anything is made of it."""
+        """Judge a broker's fetch answer for a partition, before the partition sees it."""
         replica = self._of.get(runner)
         if replica is None:
             return Reads.LEADER
@@ -102,14 +102,14 @@ class ReadReplicas:
         return reads
 
     def used(self, runner: PartitionRunner) -> None:
-        """A replica's answer was handed to its partition, which may not have been able to read it."""
+        """Read the leader again if the partition could not read the replica's answer that it was just given."""
         replica, error = self._of.get(runner), runner.mirror.source.last_error
         if replica is not None and replica.node is not None and error:
             self._leave(runner, replica, error)
             self._move(runner)
 
     def lost(self, node: int, runners: Iterable[PartitionRunner]) -> None:
-        """There is no connection to a broker: what it was read as a replica of is read from its leader."""
+        """The connection to a broker is lost: partitions that read it as a replica read their leader again."""
         for runner in runners:
             replica = self._of.get(runner)
             if replica is not None and replica.node == node:
@@ -117,11 +117,11 @@ class ReadReplicas:
                 self._move(runner)
 
     def tick(self, now: float) -> None:
-        """Once a second: ask the leaders again where it is time, and look whether replicas lag."""
+        """Once a second: ask leaders again where that is due, and check whether replicas lag."""
         while self._queue and self._queue[0][0] <= now:
             at, _, runner, replica = heappop(self._queue)
             if self._of.get(runner) is not replica or replica.queued_at != at:
-                continue  # something else came before it
+                continue  # superseded by a later entry
             replica.queued_at = -1.0
             if replica.is_due(now):
                 self._move(runner)
@@ -140,7 +140,7 @@ class ReadReplicas:
     def _looked(self, runner: PartitionRunner, replica: ReadReplica, found: LogBounds | str) -> None:
         now = self._clock()
         if self._of.get(runner) is not replica or replica.node is None or replica.look_at != float("inf"):
-            return  # another term by now
+            return  # this answer belongs to an earlier choice
         if isinstance(found, str):
             replica.look_at = now + 1.0
             self._enqueue(runner, replica)

@@ -1,4 +1,4 @@
-"""One mirror topic: its partitions, whether its source is still the same, and what is told of them."""
+"""One mirror topic: its partitions, their status, and the check that the source topic is still the same."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _QUIET_S: Final = 40.0  # an append is answered, or its connection closed, befor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDependencies:
-    """What a link shares with the topics that it mirrors one way. `source` is the origin, `target` holds the copies.
-    `may_append`: see `Destination`.
+    """What a link shares with the topics that it mirrors in one direction. `source` is the origin, `target` holds the
+    copies. `may_append`: see `Destination`.
 
-    `skip_deleted`: go on behind records that the source deleted before they were mirrored. `retry_s`: how long a topic
-    of the source may be missing, or refused, before its mirror fails.
-    `ids`: the link's id map, as of now; `ids_patience_s`: how long an id may be missing there.
+    `skip_deleted`: skip records that the source deleted before they were mirrored. `retry_s`: how long the source may
+    not have a topic, or refuse it, before the mirror fails.
+    `ids`: returns the link's current id map; `ids_patience_s`: how long an id may be missing there.
     `maps`: the link's offset maps; None: offsets must be equal. `clock` is monotonic seconds, `wall_ms` the time of
     day.
     """
@@ -75,11 +75,11 @@ class TopicDependencies:
 
 
 class TopicMirror:
-    """One mirror topic. It is its partitions' `PartitionEffects`: answers are the runner's inputs, also when a cluster
-    refused or did not answer.
+    """One mirror topic. It is the `PartitionEffects` of its partitions: every answer becomes an input of the runner,
+    also a refusal or the lack of an answer.
 
     Args:
-        ended: called with a partition that has failed, to take it out of fetching and appending.
+        ended: called with a partition that has failed, to stop its fetches and appends.
 
     Attributes:
         runners: of the partitions that run here, by index.
@@ -101,14 +101,14 @@ class TopicMirror:
                 dependencies.maps, dependencies.source, dependencies.target, dependencies.tasks, self._translated
             )
         self.runners: dict[int, PartitionRunner] = {}
-        self._moving: dict[PartitionRunner, float | None] = {}  # what is measured; since when nothing became of it
-        self._settled: dict[PartitionRunner, PartitionStatus] = {}  # of those that are not
+        self._moving: dict[PartitionRunner, float | None] = {}  # measured partitions; since when each has not changed
+        self._settled: dict[PartitionRunner, PartitionStatus] = {}  # of partitions that are not measured
         self._stopping: dict[PartitionRunner, None] = {}
         self._quiet = asyncio.Event()
         _log.info("link %s: mirroring %s", dependencies.link, record.mirror_topic)
 
     def update(self, dependencies: TopicDependencies) -> None:
-        """The link's configs were changed."""
+        """Apply the link's changed configs."""
         self._dependencies = dependencies
         for runner in self.runners.values():
             runner.mirror.skip(deleted=dependencies.skip_deleted)
@@ -119,16 +119,16 @@ class TopicMirror:
 
     @property
     def partitions(self) -> range:
-        """All of the topic's."""
+        """All partitions of the topic, whether they run here or not."""
         return range(len(self.period.starts))
 
     def add(self, index: int) -> PartitionRunner:
-        """Run a partition here; the caller begins it. One that is still being stopped does no harm."""
+        """Run a partition here; the caller begins it. An earlier runner that is still stopping does no harm."""
         runner = self.runners[index] = self._runner(index)
         return runner
 
     def drop(self, index: int) -> PartitionRunner:
-        """Run a partition here no more; `quiet` waits for its appends. Returns it, stopped."""
+        """Stop running a partition here; `quiet` waits for its appends. Returns the stopped runner."""
         runner = self.runners.pop(index)
         self._settled.pop(runner, None)
         self._stopping[runner] = None
@@ -140,7 +140,7 @@ class TopicMirror:
         self._quiet.set()
 
     async def quiet(self) -> bool:
-        """Wait until no append of what was dropped is in flight; at most as long as one can be, then False."""
+        """Wait until no append of a dropped partition is in flight; False after the longest time that one can be."""
         try:
             async with asyncio.timeout(_QUIET_S):
                 while self._stopping:
@@ -156,7 +156,7 @@ class TopicMirror:
         dependencies, period, maps = self._dependencies, self.period, self._dependencies.maps
         ledger = None if maps is None else maps.ledger(period.map_key(index), period.implied[index])
         if ledger is not None and period.implied[index].source != period.implied[index].target:
-            ledger.used = True  # the other way has left the two logs with different ends
+            ledger.used = True  # the other direction has left the two logs with different ends
         mirror = PartitionMirror(
             period.starts[index],
             period.producer_id,
@@ -180,7 +180,7 @@ class TopicMirror:
         )
 
     def _rewriter(self) -> IdRewriter | None:
-        """Only what comes from the source has its ids."""
+        """None in reverse: only records from the source carry the source registry's ids."""
         places, dependencies = self.record.translates_ids, self._dependencies
         if not places or self.record.is_reverse:
             return None
@@ -194,7 +194,7 @@ class TopicMirror:
         _log.info("link %s: stopped mirroring %s", self._dependencies.link, self.record.mirror_topic)
 
     def tick(self, now: float) -> None:
-        """Once a second: measure what has moved, and look whether the source topic is still the same."""
+        """Once a second: measure the partitions that change, and check that the source topic is still the same."""
         for runner, since in tuple(self._moving.items()):
             if self.runners.get(runner.partition) is not runner:
                 del self._moving[runner]
@@ -208,17 +208,17 @@ class TopicMirror:
             elif now - since > SETTLED_S and runner.rest():
                 del self._moving[runner]
                 status = runner.status()
-                if status.lag == 0:  # else its age grows
+                if status.lag == 0:  # otherwise the age of its oldest record grows
                     self._settled[runner] = status
         self.look(now)
 
     def look_at_ids(self, now: float) -> None:
-        """Once a second, unless the link is paused: do partitions that wait for ids go on?"""
+        """Once a second, unless the link is paused: resume partitions whose missing ids are now in the id map."""
         for runner in tuple(self.runners.values()) if self.record.translates_ids else ():
             runner.look_at_ids(now)
 
     def look(self, now: float) -> None:
-        """Compare with the source's metadata."""
+        """Compare the topic with the source's metadata, and fail its partitions if it cannot be mirrored any more."""
         source = self._dependencies.source
         if not source.available:
             return
@@ -233,14 +233,14 @@ class TopicMirror:
         elif found.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             failure = self._watch.refused(now)
             source.invalidate(self.period.origin)
-        else:  # another error of the whole topic says nothing about it
+        else:  # another error of the whole topic proves nothing
             return
         if failure is not None:
             for runner in tuple(self.runners.values()):
                 runner.fail(*failure)
 
     def _translated(self, runner: PartitionRunner, reason: str) -> None:
-        """Offsets are not equal any more, or were found to be not."""
+        """Report once that a topic in mode preserve has different offsets now, or was found to have them."""
         if self.record.mode is MirrorMode.PRESERVE and not self._told_translated:
             self._told_translated = True
             _log.warning(
@@ -249,13 +249,13 @@ class TopicMirror:
             self._dependencies.events.topic_translated(self._dependencies.link, self.record.mirror_topic, reason)
 
     def offset_map(self, index: int) -> OffsetMap | None:
-        """A partition's map, as it is kept while the mirror runs here; None when it does not."""
+        """The live map of a partition that runs here; None when it does not."""
         runner = self.runners.get(index)
         translator = None if runner is None else runner.mirror.translator
         return None if translator is None else translator.ledger.map
 
     def status(self, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
-        """The partitions that run here, in order; of these, or of all."""
+        """The status of the partitions that run here, in order; None: of all, else of `partitions`."""
         found = sorted(self.runners) if partitions is None else partitions
         return tuple(self._status(self.runners[index]) for index in found if index in self.runners)
 
@@ -263,11 +263,11 @@ class TopicMirror:
         return self._settled.get(runner) or runner.status()
 
     def moving(self) -> Iterator[int]:
-        """The partitions that are measured."""
+        """The partitions that are measured now."""
         return (runner.partition for runner in self._moving if self.runners.get(runner.partition) is runner)
 
     def running_partitions(self) -> RunningPartitions:
-        """What runs here, and how far it is. In one pass: a promote asks again and again while writes wait."""
+        """Which partitions run here, and how far each is. In one pass: a promote polls this while writes are paused."""
         positions, absent, cold = list[int](), list[int](), list[int]()
         for index in self.partitions:
             runner = self.runners.get(index)
@@ -281,29 +281,29 @@ class TopicMirror:
         return RunningPartitions(tuple(positions), tuple(absent), tuple(cold), batches)
 
     def ends(self) -> Sequence[PartitionEnd | None]:
-        """Per partition where it stands, with what its producer table holds at the copy's offsets."""
+        """Where each partition stands, with its producer table at the copy's offsets."""
         runners = (self.runners.get(index) for index in self.partitions)
         return tuple(_end(one) if one is not None and _is_placed(one) else None for one in runners)
 
     def _is_whole(self) -> bool:
         return len(self.runners) == len(self.partitions)
 
-    # what its partitions ask of the two clusters
+    # what the partitions ask of the two clusters
 
     def read_target_log(self, runner: PartitionRunner, delay_s: float) -> None:
-        """Ask the target."""
+        """Read the bounds of the target's log."""
         if delay_s:  # a retry: perhaps the leader has moved
             self._dependencies.target.invalidate(self.period.copy)
         self._dependencies.target_logs.ask(runner.key, delay_s, runner.target_bounds)
 
     def read_source_log(self, runner: PartitionRunner, delay_s: float) -> None:
-        """Ask the source."""
+        """Read the bounds of the source's log."""
         begins = runner.mirror.phase is PartitionPhase.STARTING and runner.cursor.carried_to is None
         key = (self.period.origin, runner.partition)
         self._dependencies.source_logs.ask(key, delay_s, runner.source_bounds, recent=begins)
 
     def plan_start(self, runner: PartitionRunner) -> None:
-        """Find the new start."""
+        """Find the present start of the source's log. Retries until it has an answer."""
         self._dependencies.tasks.spawn(self._plan_start(runner), "mirror plan start")
 
     async def _plan_start(self, runner: PartitionRunner) -> None:
@@ -318,24 +318,24 @@ class TopicMirror:
                 return
 
     def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
-        """Trim the target."""
+        """Trim the target's log."""
         self._dependencies.tasks.spawn(
             trim(self._dependencies.target, runner, offset, delay_s, self._dependencies.may_append),
             "mirror delete records",
         )
 
     def work_beside(self, runner: PartitionRunner, command: WorkBeside) -> None:
-        """In the thread of all mirrors."""
+        """Run the command in the one thread that all mirrors share."""
         self._dependencies.tasks.spawn(work_beside(runner, command), "mirror batches")
 
     def refresh_source(self) -> None:
-        """Soon."""
+        """Refresh the source's metadata soon."""
         self._dependencies.source.invalidate(self.period.origin)
 
-    # what its partitions tell
+    # what the partitions report
 
     def readable(self, runner: PartitionRunner) -> None:
-        """Tell when it was the last one."""
+        """Report the topic as readable once the last of its partitions is."""
         if not self._readable and self._is_whole() and self._all_readable():
             self._readable = True
             self._dependencies.events.topic_readable(self._dependencies.link, self.record.mirror_topic)
@@ -344,7 +344,7 @@ class TopicMirror:
         return all(one.mirror.readable for one in self.runners.values())
 
     def failed(self, runner: PartitionRunner, error: MirrorError, message: str) -> None:
-        """Tell, and take it out."""
+        """Report the failure, and stop the partition's fetches and appends."""
         _log.error("link %s: %s-%d FAILED: %s: %s", self._dependencies.link, *runner.key, error, message)
         self._ended(runner)
         self._dependencies.events.partition_failed(
@@ -352,7 +352,7 @@ class TopicMirror:
         )
 
     def records_lost(self, runner: PartitionRunner, first: int, following: int) -> None:
-        """Tell: the link says to go on."""
+        """Report the loss; the link is configured to go on."""
         _log.error(
             "link %s: %s-%d: source offsets %d..%d are lost", self._dependencies.link, *runner.key, first, following - 1
         )
@@ -360,17 +360,17 @@ class TopicMirror:
         self._dependencies.events.records_lost(self._dependencies.link, topic, runner.partition, first, following)
 
     def touched(self, runner: PartitionRunner) -> None:
-        """Measure it."""
+        """Measure the partition again."""
         self._moving[runner] = None
         self._settled.pop(runner, None)
 
     def advanced(self, runner: PartitionRunner, position: int) -> None:
-        """Tell whoever waits."""
+        """Notify those who wait for this position."""
         self._dependencies.progress.advance(self.record.mirror_topic, runner.partition, position)
 
 
 def _is_placed(runner: PartitionRunner) -> bool:
-    """Where the copy ends was read, so that the position is one."""
+    """The copy's log end was read, so the partition has a position."""
     return runner.mirror.phase is PartitionPhase.COPYING
 
 
@@ -393,7 +393,7 @@ def _on_the_copy(runner: PartitionRunner, seen: PackedProducers) -> PackedProduc
 
 
 def _translated(seen: PackedProducers, offsets: OffsetMap) -> Iterator[bytes]:
-    """The batches at the copy's offsets. What the map says of a batch that is on the copy, it says for good."""
+    """The batches at the copy's offsets. For a batch on the copy, the map's answer never changes."""
     for _ in seen.work_out():
         yield b""
     batches = ROW.iter_unpack(seen.rows)

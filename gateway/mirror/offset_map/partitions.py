@@ -1,6 +1,6 @@
-"""What the partitions of a mirror topic need of the offset map and of the source's transactions.
+"""Gives the partitions of a mirror topic their offset maps, and shows which source transaction blocks them.
 
-Implements `OffsetEffects`: each question is a task that goes on until it is answered.
+Implements `OffsetEffects`: questions about the map are tasks that retry until they are answered.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 10.0
 _OPEN_FOR_S: Final = 2.0
-"""A transaction that holds the mirror up for longer is shown."""
+"""A transaction that blocks the mirror for longer is shown."""
 
 Translated = Callable[[PartitionRunner, str], None]
 
@@ -34,8 +34,8 @@ class TopicOffsetMaps:
     """Args.
 
     maps: the link's.
-    source, target: the origin and the copy.
-    translated: told, with the reason, of each partition whose offsets are not equal (any more).
+    source, target: the clusters of the origin and of the copy.
+    translated: called, with the reason, for each partition whose offsets are not equal, or no longer are.
     """
 
     def __init__(self, maps: LinkMaps, source: Cluster, target: Cluster, tasks: Tasks, translated: Translated) -> None:
@@ -49,7 +49,7 @@ class TopicOffsetMaps:
     # OffsetEffects
 
     def decide_breakpoints(self, runner: PartitionRunner, log_end: int, run: int, lost: bool) -> None:
-        """Read the map to its end, and look up in the log what it leaves open; what the copy has lost is cut before."""
+        """Read the map to its end, and decide open chunks by the copy's log. With `lost`, cut the map first."""
         self._tasks.spawn(self._decide(runner, log_end, run, lost), "mirror offset map")
 
     async def _decide(self, runner: PartitionRunner, log_end: int, run: int, lost: bool) -> None:
@@ -74,7 +74,7 @@ class TopicOffsetMaps:
                 return
 
     def write_breakpoints(self, runner: PartitionRunner, planned: PlannedBreakpoints) -> None:
-        """Append to the map topic."""
+        """Append breakpoints to the map topic."""
 
         def done() -> None:
             translator = runner.mirror.translator
@@ -85,13 +85,13 @@ class TopicOffsetMaps:
         self._maps.append(planned.changes, done, runner.map_delayed)
 
     def look_ahead(self, runner: PartitionRunner, offset: int, bound: int) -> None:
-        """Read the source at one offset."""
+        """Read the source's batch at or after `offset`."""
         self._tasks.spawn(self._look_ahead(runner, offset, bound), "mirror look ahead")
 
     async def _look_ahead(self, runner: PartitionRunner, offset: int, bound: int) -> None:
         try:
             header = await batch_at(self._source, runner.source_topic, runner.partition, offset, timeout_s=_LOOK_S)
-        except (NetError, ProtocolError) as exc:  # it is asked again after the next empty answers
+        except (NetError, ProtocolError) as exc:  # asked again after the next empty answers
             _log.debug("look ahead of %s-%d: %s", *runner.key, exc)
         else:
             runner.looked_ahead(offset, bound, None if header is None else max(offset, header.base_offset))
@@ -99,7 +99,7 @@ class TopicOffsetMaps:
     # open transactions
 
     def keep_read_to(self, runner: PartitionRunner) -> None:
-        """Once a second: a log that ends in gaps was read to its end; the source may delete them one day."""
+        """Once a second: record how far a source log that ends in gaps was read, as the source may delete the gaps."""
         translator = runner.mirror.translator
         if translator is None or not runner.mirror.copying:
             return
@@ -107,7 +107,7 @@ class TopicOffsetMaps:
             self._maps.append((change,), lambda: None, runner.map_delayed)
 
     def look_at_transactions(self, runner: PartitionRunner, now: float) -> None:
-        """Once a second: is the mirror blocked by an open transaction of the source, and whose?"""
+        """Once a second: show whether an open transaction of the source blocks the mirror, and whose it is."""
         source = runner.mirror.source
         held = runner.mirror.copying and source.stable < source.told_end
         if not held or runner.mirror.source.cursor.position < source.stable:
@@ -123,7 +123,7 @@ class TopicOffsetMaps:
             self._tasks.spawn(self._name_transaction(runner, stable), "mirror open transaction")
 
     async def _name_transaction(self, runner: PartitionRunner, stable: int) -> None:
-        """The oldest open transaction begins at the last stable offset: its first batch says whose it is."""
+        """The oldest open transaction begins at the last stable offset; its first batch names the producer."""
         try:
             header = await batch_at(self._source, runner.source_topic, runner.partition, stable, timeout_s=_LOOK_S)
         except (NetError, ProtocolError) as exc:
@@ -135,7 +135,7 @@ class TopicOffsetMaps:
 
 
 def _when(timestamp_ms: int) -> str:
-    """For people; a producer may have written any number."""
+    """A timestamp for people. A producer may have written any number."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""Reads the offset maps of a topic whose partitions are not all mirrored in this process."""
+"""Reads the offset maps of a topic, some partitions of which this process does not mirror."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gateway.state.records import MirrorRecord
 async def read_offset_maps(
     maps: LinkMaps, copies: Cluster, mirror: MirrorRecord, period: MirrorPeriod, kept: Mapping[int, OffsetMap]
 ) -> Sequence[OffsetMap]:
-    """All maps of a mirror, up to the copy's log ends: those at the cutover, where there was one.
+    """All maps of a mirror, up to the copy's log ends, or up to those at the cutover if there was one.
 
     Args:
         copies: the cluster that has the copy.
-        kept: those that a mirror in this process keeps.
+        kept: the live maps of a mirror in this process.
 
     Raises:
-        NetError, ProtocolError: they could not be read.
-        WrongLength: the record does not say where all of its partitions ended.
+        NetError, ProtocolError: the maps could not be read.
+        WrongLength: the record does not have the end of every partition.
     """
     partitions = range(len(period.starts))
     at_cutover = stopped(mirror)
@@ -49,12 +49,12 @@ async def read_offset_map(
 
     Args:
         copies: the cluster that has the copy.
-        end: the copy's log end, as it was just before, or at the cutover that ended the mirror period.
-        read_to: up to which offset the origin was read then; None: as far as map and log tell.
+        end: the copy's log end, as read just before, or at the cutover that ended the mirror period.
+        read_to: how far the origin was read at that time; None: as far as map and log tell.
 
     Raises:
-        NetError, ProtocolError: it could not be read.
-        LookupError: the map does not go with the log.
+        NetError, ProtocolError: the map could not be read.
+        LookupError: the map does not match the log.
     """
     ledger = maps.ledger(period.map_key(partition), period.implied[partition])
     ledger.begin_run()  # nobody in this process appends under it

@@ -1,9 +1,9 @@
 """The offset maps of a link: a compacted topic on the target, read whole when first needed, appended to before data.
 
-`__lockgate_map.LINK` has one partition, so that its records have one order; it is created with the first breakpoint.
-What its records say is in `mirror/offset_map/rules/codec.py`, what becomes of them in
-`mirror/offset_map/rules/ledger.py`. A log that has lost its end gets it again from the process that wrote it
-(`mirror/offset_map/rules/written_ahead.py`), which looks for that whenever the topic has another leader.
+`__lockgate_map.LINK` has one partition, so that its records have one order; the first breakpoint creates it.
+`mirror/offset_map/rules/codec.py` has the format of its records, `mirror/offset_map/rules/ledger.py` their meaning. If
+the topic has lost its end, the process that wrote the lost records writes them again
+(`mirror/offset_map/rules/written_ahead.py`); it checks whenever the topic has another leader.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ANSWER_S: Final = 15.0
 _READ_S: Final = 15.0
 _MOST_LOSSES: Final = 5
 _LOOK_S: Final = 5.0
-"""So often it is looked whether the topic has another leader."""
+"""How often to check whether the topic has another leader."""
 _BATCH_BYTES: Final = 512 * 1024
 
 
@@ -60,7 +60,7 @@ def map_topic(link: str) -> str:
 
 
 class _Wanted(NamedTuple):
-    """Changes that somebody waits for to be durable. `error` is told of each attempt that failed."""
+    """Changes to make durable. `done` is called then, `error` after each failed attempt."""
 
     changes: Sequence[Change]
     done: Callable[[], None]
@@ -68,7 +68,7 @@ class _Wanted(NamedTuple):
 
 
 class LinkMaps:
-    """Args: the target, the link's name, and where the requests run; `close` of the tasks ends them."""
+    """Args: the target, the link's name, and the tasks in which requests run until they are closed."""
 
     def __init__(self, target: Cluster, link: str, tasks: Tasks) -> None:
         self.topic = map_topic(link)
@@ -76,7 +76,7 @@ class LinkMaps:
         self._tasks = tasks
         self._lock = asyncio.Lock()
         self._log = CompactedLog(target, self.topic, configs=CONFIGS, lane=LANE)
-        self._absent_since = -1.0  # when it was last begun to ask whether the topic is there, and it was not
+        self._absent_since = -1.0  # when the last check began that found no topic
         self._was_read = False
         self._unclaimed: dict[PartitionKey, list[tuple[int, int, int, Value | None]]] = {}
         self._ledgers: dict[PartitionKey, OffsetLedger] = {}
@@ -88,7 +88,7 @@ class LinkMaps:
         self._is_watched = False
 
     def ledger(self, of: PartitionKey, implied: Breakpoint) -> OffsetLedger:
-        """The partition's ledger, the same one at each call; it knows what was read so far."""
+        """The partition's ledger, the same object at each call; it has all records read so far."""
         ledger = self._ledgers.get(of)
         if ledger is None:
             ledger = self._ledgers[of] = OffsetLedger(of, implied, partial(_new_writer, self._target.host))
@@ -99,8 +99,8 @@ class LinkMaps:
         return ledger
 
     def is_used(self, of: PartitionKey) -> bool:
-        """Something was said of the partition, by what was read so far: its offsets are translated. Nothing is kept of
-        one that nobody has asked for its ledger."""
+        """The records read so far say something about the partition, so its offsets are translated. Creates no ledger
+        for a partition that has none."""
         ledger = self._ledgers.get(of)
         if ledger is not None:
             return ledger.used
@@ -109,29 +109,29 @@ class LinkMaps:
     # -- reading ---------------------------------------------------------------------------------------------
 
     async def catch_up(self) -> None:
-        """Read the topic up to its end as of now; nothing, if there certainly is none.
+        """Read the topic up to its present end. Does nothing if the topic certainly does not exist.
 
         Raises:
-            NetError, ProtocolError: to be tried again.
-            MapFormatError: written by a newer lockgate.
+            NetError, ProtocolError: try again.
+            MapFormatError: a newer lockgate wrote the topic.
         """
         begun = self._target.host.monotonic()
         async with self._lock:
-            # Many partitions begin at once: what one has asked since this one came is as good an answer for it.
+            # Many partitions begin at once: a check that began after this call did is as good an answer.
             if self._absent_since >= begun or not await self._is_there():
                 return
             read_in, self._went_back = self._target.leader_epoch(self.topic, 0), False
             for _ in range(_MOST_LOSSES):
                 if await self._is_read():
                     break
-            else:  # brokers that tell of different logs: whoever asks does so again, a little later
+            else:  # brokers report different logs: the caller tries again a little later
                 raise NetError(f"offset map {self.topic} has lost records {_MOST_LOSSES} times while it was read")
             self._was_read, self._read_in = True, read_in
             for ledger in self._ledgers.values():
                 ledger.absorb(self._log.position)
 
     async def _is_read(self) -> bool:
-        """Up to its end as of now. False: it has lost records, and is to be read on from where they were."""
+        """Read up to the present end. False: the topic has lost records, and must be read again from there on."""
         expected = self._written.from_offset(self._log.position)
         read: set[bytes] = set()
         try:
@@ -140,10 +140,10 @@ class LinkMaps:
                     self._hand_over(record.offset, record.key or b"", record.value)
                 if expected:
                     read.update(record.key or b"" for record in records)
-                await asyncio.sleep(0)  # decoding is work; let the others have their turn
+                await asyncio.sleep(0)  # decoding takes time; give other tasks their turn
         except LogTruncated as exc:
-            # The ledgers here keep what they know. Whoever takes a partition over reads less than was written, until
-            # the process that wrote it has noticed.
+            # The ledgers here keep their contents. A gateway that takes a partition over reads less than was written,
+            # until the process that wrote it has noticed.
             _log.error("offset map %s: %s; each gateway writes again what it wrote of it", self.topic, exc)
             return False
         if not (lost := self._written.lost(expected, read)):
@@ -159,11 +159,11 @@ class LinkMaps:
         return False
 
     async def _is_there(self) -> bool:
-        """False when it certainly is not. A broker that does not know it is no proof: equal offsets would be taken
-        for the map of a topic that has one, and its records be appended again.
+        """False when the topic certainly does not exist. A broker that does not know it proves nothing: then equal
+        offsets would pass for the map of a topic that has one, and its records would be appended again.
 
         Raises:
-            NetError: that is not known now; to be tried again.
+            NetError: unknown for now; try again.
         """
         asked = self._target.host.monotonic()
         found = await self._log.exists(_READ_S)
@@ -183,7 +183,7 @@ class LinkMaps:
     # -- deciding --------------------------------------------------------------------------------------------
 
     async def decide(self, ledger: OffsetLedger, copy: Cluster, topic: str, partition: int, log_end: int) -> None:
-        """Make the ledger know every breakpoint in force below the copy's log end, which was read just before.
+        """Decide in the ledger every breakpoint below the copy's log end, which was read just before.
 
         Raises:
             NetError, ProtocolError, MapFormatError: as `catch_up`.
@@ -197,21 +197,21 @@ class LinkMaps:
             self.append(changes, lambda: None, lambda message: _log.info("offset map %s: %s", self.topic, message))
 
     async def cut(self, ledger: OffsetLedger, log_end: int) -> None:
-        """Have the topic say that the copy has lost what it had beyond `log_end`. Durable when this returns.
+        """Write to the topic that the copy has lost its records beyond `log_end`. Durable when this returns.
 
         Raises:
             NetError, ProtocolError, MapFormatError: as `catch_up`; nothing was written.
         """
         await self.catch_up()
         change, durable = ledger.cut(log_end), asyncio.Event()
-        if ledger.used:  # else the topic says nothing of this partition
+        if ledger.used:  # otherwise the topic has no record of this partition
             self.append((change,), durable.set, lambda message: _log.info("offset map %s: %s", self.topic, message))
             await durable.wait()
 
     # -- writing ---------------------------------------------------------------------------------------------
 
     def append(self, changes: Sequence[Change], done: Callable[[], None], error: Callable[[str], None]) -> None:
-        """Write records; `done` is called once all are durable. Goes on trying for ever, `error` tells why."""
+        """Write records. Calls `done` once all are durable; until then retries for ever and calls `error` each time."""
         self._wanted.append(_Wanted(changes, done, error))
         if not self._writing:
             self._writing = self._tasks.spawn(self._write(), f"offset map {self.topic}") is not None
@@ -236,7 +236,7 @@ class LinkMaps:
             self._writing = False
 
     async def _try(self, wanted: Sequence[_Wanted]) -> str | None:
-        """Write all of it; None, or why it may not be there. What is written twice says the same."""
+        """Write all changes. Returns None, or why some may not be there. Writing one twice changes nothing."""
         try:
             await self._log.ensure(_READ_S)
             await self._append([change for one in wanted for change in one.changes])
@@ -252,12 +252,12 @@ class LinkMaps:
             self._went_back |= self._written.wrote(changes, base)
 
     def _may_lack_some(self) -> bool:
-        """Of what this process wrote: the log went back, or another broker leads it now."""
+        """Records of this process may be lost: the log went back, or another broker leads it now."""
         led_in = self._target.leader_epoch(self.topic, 0)
         return bool(self._written) and (self._went_back or led_in != self._read_in)
 
     async def _watch(self) -> None:
-        """Where nothing is to be written for long, what is lost is noticed, too."""
+        """Detect lost records also while there is nothing to write."""
         while True:
             await asyncio.sleep(_LOOK_S)
             if self._may_lack_some():
@@ -268,7 +268,7 @@ class LinkMaps:
 
 
 async def _header_at(copy: Cluster, topic: str, partition: int, offset: int) -> BatchHeader | None:
-    """Of the batch that holds an offset, or the next one; None when there is none, or it is below the log start."""
+    """The header of the batch that holds an offset, or of the next one; None at the log end or below its start."""
     try:
         return await batch_at(copy, topic, partition, offset, timeout_s=_READ_S)
     except BrokerError as exc:
@@ -278,7 +278,7 @@ async def _header_at(copy: Cluster, topic: str, partition: int, offset: int) -> 
 
 
 def _batches(changes: Sequence[Change]) -> list[Sequence[Change]]:
-    """Of about `_BATCH_BYTES` each; what is one call's changes may be spread over several."""
+    """Batches of about `_BATCH_BYTES` each; one call's changes may be spread over several."""
     found: list[Sequence[Change]] = []
     begin = size = 0
     for index, (key, value) in enumerate(changes):

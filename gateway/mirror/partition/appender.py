@@ -1,9 +1,8 @@
 """Appends to one target broker: a Produce request carries one batch of each of several partitions.
 
 A broker takes exactly one batch per partition and request, and answers the requests of a connection one after the
-other; so requests are filled across partitions. Of small ones as many travel as keep it busy, five at most
-(`rules/depth.py`). Large ones may be more than five, as long as all together have no more than some megabytes: that is
-what keeps a far target busy.
+other; so a request is filled across partitions. As many small requests are in flight as keep the broker busy, at most
+five (`rules/throttle.py`). More large requests may be, up to some megabytes in total: that keeps a distant target busy.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _REQUEST_BYTES: Final = 4 * 1024 * 1024
 _DEEP: Final = 32
 _DEEP_BYTES: Final = 16 * 1024 * 1024
 _LARGE: Final = 64 * 1024
-_PRODUCE_CAP: Final = 11  # later versions name topics by id, and have transactions of their own kind
+_PRODUCE_CAP: Final = 11  # later versions handle transactions differently (12) and name topics by id (13)
 _ANSWER_SHARE: Final = 0.5  # of the request timeout: the broker gives up on its replicas before we give up on it
 
 
 class AppendedPartition(Protocol):
-    """A partition that hands out its batches and is told what became of each."""
+    """A partition that hands out its batches and learns the outcome of each."""
 
     key: TopicPartition
 
@@ -46,27 +45,27 @@ class AppendedPartition(Protocol):
         """There may be another batch to take at once."""
 
     def take(self) -> Append | None:
-        """The next batch for the target, if it is the time."""
+        """The next batch for the target; None while there is none to send."""
 
     def append_answered(self, base: int, code: int, landed_at: int, message: str, repeated: bool = False) -> None:
-        """The target answered. The caller pumps."""
+        """The target answered the append that expected `base`. The caller pumps."""
 
     def append_unknown(self, message: str) -> None:
-        """Nobody knows what became of an append."""
+        """The outcome of an append is unknown."""
 
     def target_unreachable(self, message: str) -> None:
-        """There is no connection to append on; what is queued waits."""
+        """There is no connection for appends; queued batches wait."""
 
 
 _Sent = dict[TopicPartition, tuple[AppendedPartition, int]]
 
 
 class Appender:
-    """The append lane to one broker. `may_append`: see `fleet/rules/leases.py`; asked before each request. `clock`:
+    """The append lane to one broker. `may_append` is asked before each request (`fleet/rules/leases.py`). `clock`:
     monotonic seconds.
 
     Attributes:
-        throttled_s: for how long the broker has said that it throttles, in all.
+        throttled_s: how long the broker has throttled appends, in total, in seconds.
     """
 
     __slots__ = (
@@ -103,10 +102,10 @@ class Appender:
         self._tasks = tasks
         self._ready: dict[AppendedPartition, None] = {}  # in turn
         self._in_flight = 0
-        self._bytes = 0  # of these
-        self._last_bytes = 0  # of the last one that was sent
+        self._bytes = 0  # in flight
+        self._last_bytes = 0  # in the last request sent
         self._connecting = False
-        self._waits = False  # for the connection to be writable, or rested
+        self._waits = False  # until the connection is writable, or its quota rest is over
         self.throttled_s = 0.0
         self._backoff = Backoff(*cluster.config.reconnect_backoff_s, cluster.rng)
         self._timeout_ms = int(cluster.config.request_timeout_s * 1000 * _ANSWER_SHARE)
@@ -120,7 +119,7 @@ class Appender:
         self._ready.pop(runner, None)
 
     def pump(self) -> None:
-        """Send what can be sent."""
+        """Send as many requests as may be in flight now."""
         while self._ready and self._has_room() and self._may_append():
             connection = self._cluster.cached_connection(self._node, LANE)
             if connection is None:
@@ -202,7 +201,7 @@ class Appender:
                 for topic, index, code, landed_at, append_time, _, message, _ in results:
                     found = sent.pop((topic, index), None)
                     if found is not None:
-                        # A broker tells the time of a batch that it had already, even with CreateTime.
+                        # A broker returns the append time of a batch that it already had, even with CreateTime.
                         found[0].append_answered(found[1], code, landed_at, message or "", append_time >= 0)
         for runner, _ in sent.values():
             runner.append_unknown(f"no answer from target broker {self._node}: {connection.close_reason}")
@@ -218,7 +217,7 @@ class Appender:
             await self._cluster.connection(self._node, LANE)
         except ClusterUnavailable as exc:
             for runner in self._ready:
-                self._cluster.invalidate(runner.key[0])  # it may have another leader by now
+                self._cluster.invalidate(runner.key[0])  # the partition may have another leader by now
                 runner.target_unreachable(str(exc))
             await asyncio.sleep(self._backoff.next())
         else:
@@ -233,7 +232,8 @@ class Appender:
             connection.when_writable(self._writable)
 
     def _wait_rested(self, connection: Connection) -> None:
-        """Until the broker takes requests again: what is queued stays where its mirror can say so, and be stopped."""
+        """Wait until the broker's quota allows requests again. Queued batches stay with their mirror, which can report
+        them and be stopped."""
         if not self._waits:
             self._waits = True
             connection.rest.when_may_send(self._writable)

@@ -1,10 +1,10 @@
-"""The thread in which batches are opened that are too much for the event loop: one for all mirrors of a gateway.
+"""The thread that opens batches too large for the event loop: one for all mirrors of a gateway.
 
-Python runs one thread at a time, so a thread that computes holds the event loop up as well: each time that the loop
-comes back from the system, which is several times a request. So this one works for half a millisecond and rests for
-four times as long. It has a fifth of the time then, which is a hundred thousand records a second, and the loop is not
-made to wait in the rest. Codecs work while others run; what they write to is made of fresh pages, which come
-meanwhile (`protocol/batch/compression.py`): zeros for 64 MiB are 40 ms in which the loop would wait at each turn.
+Python runs one thread at a time, so a computing thread also delays the event loop, each time the loop returns from a
+system call: several times per request. So this thread works for half a millisecond and rests for four times as long.
+It then has a fifth of the time, enough for a hundred thousand records a second, and the loop does not wait during the
+rest. Codecs run in parallel to the loop; their output buffers are fresh pages, allocated as they are written
+(`protocol/batch/compression.py`): to zero 64 MiB takes 40 ms, in which the loop would wait at each turn.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 SLICE_S: Final = 0.0005
 RESTS: Final = 4
-"""Times what was worked."""
+"""Length of a rest, in multiples of the time worked."""
 _REST_AT_MOST_S: Final = 1.0
 
 
 class Paced:
-    """`spend` rests after each slice. `cpu`: seconds of CPU that the thread has had."""
+    """`spend` rests after each slice. `cpu`: CPU seconds that the thread has used."""
 
     def __init__(self, rest: Callable[[float], None] = time.sleep, cpu: Callable[[], float] = time.thread_time) -> None:
         self._rest = rest
@@ -46,7 +46,7 @@ class Paced:
 
 
 async def work_beside(runner: PartitionRunner, command: WorkBeside) -> None:
-    """Carry it out, and tell the runner."""
+    """Run the command in the thread, and give the runner the result or the exception."""
     try:
         opened = await asyncio.get_running_loop().run_in_executor(
             _thread(), lambda: command.work(beside(Paced().spend))
@@ -58,7 +58,7 @@ async def work_beside(runner: PartitionRunner, command: WorkBeside) -> None:
 
 
 async def last_batch(batches: Sequence[memoryview]) -> LastBatch:
-    """What is compared of batches: worked out at once where that is little, else in the thread."""
+    """The properties of batches that are compared: computed at once if that is little work, else in the thread."""
     try:
         return LastBatch.of(batches, on_loop=True)
     except TooMuch:

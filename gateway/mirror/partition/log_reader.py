@@ -1,4 +1,4 @@
-"""Reads log starts and ends, for many partitions at once when many ask at once."""
+"""Reads log starts and ends. Questions that come at the same time share requests."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _GATHER_S = 0.002
 
 
 class LogBounds(NamedTuple):
-    """Log start, log end (high watermark), and the last batch before the end when it was asked for.
+    """Log start, log end (high watermark), and the last batch before the end if it was asked for.
 
-    `recent`: the first offset of the log's last WARM_UP_MS; None where it was not asked for, or no record says.
+    `recent`: the first offset of the log's last WARM_UP_MS; None if it was not asked for, or no record has a time.
     """
 
     start: int
@@ -33,7 +33,7 @@ class LogBounds(NamedTuple):
 
 
 Answer = Callable[[LogBounds | str], None]
-"""Gets the bounds, or why they could not be read."""
+"""Receives the bounds, or why they could not be read."""
 
 
 class LogReader:
@@ -45,7 +45,7 @@ class LogReader:
         self, cluster: Cluster, tasks: Tasks, *, tails: bool, wall_ms: Callable[[], int] | None = None
     ) -> None:
         self._wall_ms = wall_ms
-        self._recent: set[TopicPartition] = set()  # for which it is asked
+        self._recent: set[TopicPartition] = set()  # partitions for which `recent` is asked
         self._cluster = cluster
         self._tasks = tasks
         self._tails = tails
@@ -68,7 +68,7 @@ class LogReader:
         self._tasks.spawn(self._read(wanted, recent), "mirror log bounds")
 
     async def _read(self, wanted: dict[TopicPartition, list[Answer]], recent: set[TopicPartition]) -> None:
-        # The end first: a log start read later can only be higher, never a start beyond the end that is used.
+        # The end first: a log start read later can only be higher, and `_bounds` caps it at the end.
         ends, errors = await self._offsets(dict.fromkeys(wanted, LATEST))
         starts, more = await self._offsets(dict.fromkeys(ends, EARLIEST))
         errors |= more
@@ -82,7 +82,7 @@ class LogReader:
                 answer(outcome)
 
     async def _with_recent(self, asked: dict[TopicPartition, LogBounds]) -> dict[TopicPartition, LogBounds | str]:
-        """With where the last WARM_UP_MS of each log begins, counted back from its last batch."""
+        """Add where the last WARM_UP_MS of each log begins, counted back from its last batch."""
         filled = {key: bounds for key, bounds in asked.items() if bounds.start < bounds.end}
         last = await asyncio.gather(*(self._last_timestamp(key, bounds.end) for key, bounds in filled.items()))
         result: dict[TopicPartition, LogBounds | str] = dict(asked)
@@ -93,7 +93,7 @@ class LogReader:
         return result | errors
 
     async def _last_timestamp(self, key: TopicPartition, end: int) -> int | str:
-        """Of the last batch, but not later than now; -1 when it has none, or is of a format without producers."""
+        """The last batch's timestamp, at most now; -1 if it has none, or its format has no producers."""
         try:
             header = await batch_at(self._cluster, *key, end - 1, timeout_s=_TIMEOUT_S)
         except OldFormat:

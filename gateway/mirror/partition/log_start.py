@@ -1,7 +1,7 @@
 """Where a mirror begins: the first offset to show, and the batch that holds it.
 
-A log can start inside a batch (DeleteRecords, or a timestamp in the middle of one). Batches are copied whole, so
-the mirror begins at the batch's base offset and the records before the start are trimmed on the target.
+A log can start inside a batch (after DeleteRecords, or at a timestamp in the middle of one). Batches are copied whole,
+so the mirror begins at the batch's base offset and trims the records before the start on the target.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ async def plan_start(
     """Find where each partition's mirror begins.
 
     Args:
-        spec: EARLIEST (-2), LATEST (-1) or milliseconds since the epoch: the first record that is as young, or the
-            end of the log when none is.
-        partitions: these, in order; default all.
+        spec: EARLIEST (-2), LATEST (-1) or milliseconds since the epoch: the first record not older than that, or the
+            end of the log if there is none.
+        partitions: the partitions, in order; default all.
 
     Raises:
         BrokerError: the source does not know the topic, or refuses to read it.
-        PartitionErrors, ClusterUnavailable: offsets could not be had within the deadline.
+        PartitionErrors, ClusterUnavailable: the source gave no offsets within the deadline.
     """
     if partitions is None:
         view = await source.refresh((topic,), timeout_s)
@@ -44,7 +44,7 @@ async def plan_start(
         partitions = sorted(view.topics[topic].partitions)
     indexes = list(partitions)
     starts = await _offsets(source, topic, dict.fromkeys(indexes, spec), timeout_s)
-    young = {index: LATEST for index, offset in starts.items() if offset < 0}  # no record is as young as asked
+    young = {index: LATEST for index, offset in starts.items() if offset < 0}  # every record is older than asked
     starts |= await _offsets(source, topic, young, timeout_s)
     ends = await _offsets(source, topic, dict.fromkeys(indexes, LATEST), timeout_s)
     slots = asyncio.Semaphore(_AT_ONCE)
@@ -69,9 +69,9 @@ async def _offsets(source: Cluster, topic: str, wanted: dict[int, int], timeout_
 async def start_at(
     source: Cluster, topic: str, partition: int, offset: int, *, timeout_s: float | None = None
 ) -> PartitionStart:
-    """The mirror of one partition that begins at an offset of its log. Raises as `batch_at` does.
+    """The start of one partition's mirror that is to begin at `offset`. Raises as `batch_at` does.
 
-    Records of formats v0 and v1 are encoded anew one by one, so that nothing below the offset needs to be copied.
+    Records of formats v0 and v1 are re-encoded one by one, so nothing below the offset needs to be copied.
     """
     try:
         header = await batch_at(source, topic, partition, offset, timeout_s=timeout_s)
@@ -88,7 +88,7 @@ async def earliest_start(source: Cluster, topic: str, partition: int) -> Partiti
 async def batch_at(
     cluster: Cluster, topic: str, partition: int, offset: int, *, timeout_s: float | None = None
 ) -> BatchHeader | None:
-    """The header of the batch that holds an offset (or is the next after it); None at the end of the log.
+    """The header of the batch that holds an offset, or of the next batch after it; None at the end of the log.
 
     Raises as `whole_batch_at` does.
     """
@@ -99,10 +99,10 @@ async def batch_at(
 async def whole_batch_at(
     cluster: Cluster, topic: str, partition: int, offset: int, *, timeout_s: float | None = None
 ) -> tuple[BatchHeader, memoryview] | None:
-    """As `batch_at`, with the batch's bytes, its header included.
+    """Same as `batch_at`, with the batch's bytes, header included.
 
     Raises:
-        BrokerError: the broker has an error that trying again does not mend, such as OFFSET_OUT_OF_RANGE.
+        BrokerError: the broker returned an error that a retry does not cure, such as OFFSET_OUT_OF_RANGE.
         ClusterUnavailable: no answer within the deadline.
         OldFormat: the batch is of format v0 or v1.
     """
@@ -131,7 +131,7 @@ async def whole_batch_at(
 async def _fetch_one(
     cluster: Cluster, leader: int, topic: str, wanted: FetchPartition, deadline: float
 ) -> FetchedPartition:
-    """One batch: the broker sends a first batch whole, whatever the limits (KIP-74)."""
+    """Fetch one batch: a broker sends the first batch whole, whatever the limits (KIP-74)."""
     loop = asyncio.get_running_loop()
     connection = await cluster.connection(leader, CONTROL_LANE, deadline - loop.time())
     version = connection.version(ApiKey.FETCH, _BY_NAME)

@@ -1,6 +1,6 @@
-"""What is told of one partition that is mirrored: how far it is, how fast it goes, and what goes wrong.
+"""The status of one mirrored partition: its position, its rate, and its errors.
 
-What is measured is sampled once a second, so that the copy itself pays nothing.
+Rates are sampled once a second, so measuring costs the copy itself nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from gateway.mirror.partition.rules.partition import PartitionMirror
 _RATE_S: Final = 5.0
 _WINDOW_S: Final = 60.0
 SETTLED_S: Final = _WINDOW_S + 5.0
-"""When nothing has moved for so long, every figure stays as it is."""
+"""When a partition has not changed for this long, all its figures are final."""
 
-_GRACE_S: Final = 1.0  # how late the forwarder may tell about a record that the mirror has seen already
+_GRACE_S: Final = 1.0  # how late the forwarder may report a record that the mirror has already seen
 
 
 class RateMeter:
@@ -36,7 +36,7 @@ class RateMeter:
             samples.popleft()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start again without samples."""
         self._samples.clear()
 
     def per_second(self) -> float:
@@ -56,16 +56,16 @@ class _MeterSpan:
         self.start = start
         self.end = start
         self.closed_at = 0.0
-        self.forwarded = 0  # told by this gateway's forwarder
+        self.forwarded = 0  # reported by this gateway's forwarder
         self.gateway = 0  # seen by the mirror, by producer id
 
 
 class BypassMeter:
     """Counts records of the last minute that no gateway forwarded: their producers have not migrated yet.
 
-    By offsets, not by clock: what the source's end grew by, less what the forwarder says it wrote there. So a
-    record counts on the same side whenever either of the two is heard of. The producer ids that gateways hand
-    out mark a record as forwarded too (another gateway, or an answer that got lost).
+    It counts by offsets, not by clock: the growth of the source's end, minus the records that the forwarder reports
+    there. So the result does not depend on which of the two is heard first. A producer id issued by a gateway also
+    marks a record as forwarded (by another gateway, or with an answer that got lost).
     """
 
     __slots__ = ("_gateway_records", "_open", "_spans")
@@ -76,12 +76,12 @@ class BypassMeter:
         self._gateway_records = 0
 
     def sample(self, end: int, position: int, gateway_records: int, now: float) -> None:
-        """To be called about once a second.
+        """Note the present state, about once a second.
 
         Args:
             end: the source's end as the mirror knows it.
             position: how far the mirror has read.
-            gateway_records: how many records with a gateway-issued producer id it has read in all.
+            gateway_records: how many records with a gateway-issued producer id the mirror has read in total.
             now: monotonic seconds.
         """
         seen, self._gateway_records = gateway_records - self._gateway_records, gateway_records
@@ -91,7 +91,7 @@ class BypassMeter:
             return
         if end > span.start:
             span.end, span.closed_at = end, now
-            if position > span.start:  # else what was read is older than this span
+            if position > span.start:  # otherwise the records read are older than this span
                 span.gateway = seen
             self._spans.append(span)
             self._open = _MeterSpan(end)
@@ -143,28 +143,28 @@ class PartitionReport:
 
     @property
     def waits(self) -> str:
-        """That, or the ids of schemas that the id map lacks."""
+        """`waits_for`, or the schema ids that the id map lacks."""
         rewriter = self._mirror.rewriter
         waiting = None if rewriter is None or self._mirror.ended else rewriter.waiting
         return self.waits_for if waiting is None else str(waiting)
 
     def sample(self, now: float) -> None:
-        """Once a second: measure."""
+        """Once a second: measure rate and bypass."""
         source = self._mirror.source
         self._rate.sample(now, self._mirror.window.bytes)
         if source.end >= 0:
             self.bypass.sample(source.end, source.cursor.position, source.cursor.gateway_records, now)
 
     def rest(self) -> None:
-        """It is not measured until something becomes of it: what was measured before then is no rate."""
+        """Stop measuring until the partition changes again: the old samples would then give a wrong rate."""
         self._rate.clear()
 
     def status(self, partition: int, told: int) -> PartitionStatus:
-        """As it stands now.
+        """The present status.
 
         Args:
-            partition: its number.
-            told: the source offset up to which it is known to be mirrored; -1: not known yet.
+            partition: the partition's number.
+            told: the source offset up to which the partition is known to be mirrored; -1: not known yet.
         """
         mirror, window = self._mirror, self._mirror.window
         known = told >= 0 and mirror.source.end >= 0

@@ -1,8 +1,8 @@
-"""Runs one partition's mirror: feeds `PartitionMirror` and carries out what it asks for.
+"""Runs one partition's mirror: feeds `PartitionMirror` and executes its commands.
 
 Every input goes through `_do`: an exception fails this partition and no other. Nothing here awaits: a command is a call
-of the partition's topic (`PartitionEffects`) or of its offset map (`OffsetEffects`). What takes time there (reads of
-logs, DeleteRecords) runs as a task, and comes back as an input.
+of the partition's topic (`PartitionEffects`) or of its offset map (`OffsetEffects`). Slow work there (log reads,
+DeleteRecords) runs as a task whose result comes back as an input.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _log = logging.getLogger(__name__)
 
 
 class PartitionFetcher(Protocol):
-    """What fetches a partition."""
+    """Fetches a partition."""
 
     def touch(self, runner: PartitionRunner) -> None:
-        """Something became of this partition: it may be fetched from elsewhere now, or not at all."""
+        """The partition's state changed: its fetch offset may be another now, or it may not be fetched at all."""
 
 
 class PartitionEffects(Protocol):
-    """What a partition needs of its topic and link. Answers come back as the runner's inputs."""
+    """What a partition needs from its topic and link. Answers come back as the runner's inputs."""
 
     def read_target_log(self, runner: PartitionRunner, delay_s: float) -> None:
         """→ `target_bounds`."""
@@ -73,7 +73,7 @@ class PartitionEffects(Protocol):
         """→ `worked`."""
 
     def readable(self, runner: PartitionRunner) -> None:
-        """The partition may be read."""
+        """Clients may read the partition."""
 
     def failed(self, runner: PartitionRunner, error: MirrorError, message: str) -> None:
         """The partition has stopped for good."""
@@ -85,11 +85,11 @@ class PartitionEffects(Protocol):
         """Everything below `position` (source offset) is on the target."""
 
     def touched(self, runner: PartitionRunner) -> None:
-        """Something became of this partition: it is to be measured again."""
+        """The partition's state changed: measure it again."""
 
 
 class OffsetEffects(Protocol):
-    """What a partition with an offset map needs besides. Each goes on trying until it has an answer."""
+    """What a partition with an offset map needs in addition. Each method retries until it has an answer."""
 
     def decide_breakpoints(self, runner: PartitionRunner, log_end: int, run: int, lost: bool) -> None:
         """→ `breakpoints_decided`; `map_delayed` with each failure."""
@@ -98,7 +98,7 @@ class OffsetEffects(Protocol):
         """→ `breakpoints_written`; `map_delayed` with each failure."""
 
     def look_ahead(self, runner: PartitionRunner, offset: int, bound: int) -> None:
-        """→ `looked_ahead`, or nothing when it cannot be told now."""
+        """→ `looked_ahead`, or nothing when the source cannot be read now. Not retried."""
 
 
 class PartitionRunner:
@@ -108,8 +108,8 @@ class PartitionRunner:
         key: (mirror topic, partition).
         source_topic_id: 16 bytes, or None when the source has no topic ids.
         appender: of the broker that leads the target partition; None while there is none.
-        reader: what fetches it; None while nothing does.
-        report: what is measured and shown of it.
+        reader: its fetcher; None while there is none.
+        report: its measurements and status.
     """
 
     __slots__ = (
@@ -178,12 +178,12 @@ class PartitionRunner:
         *,
         follower: bool = False,
     ) -> None:
-        """A fetch answer, see `PartitionMirror`. The caller pumps the appenders when all partitions have theirs."""
+        """A fetch answer, see `PartitionMirror`. The caller pumps the appenders once it has served all partitions."""
         self.mirror.source.counts(len(records), follower=follower)
         self._do(self.mirror.fetched, records, high_watermark, now, asked, stable, aborted, log_start)
 
     def leader_end(self, end: int) -> None:
-        """The source's high watermark, told by its leader while a follower is fetched from."""
+        """The source's high watermark, from the leader, while the mirror fetches from a follower."""
         source = self.mirror.source
         if end > source.end:
             source.end = end
@@ -201,11 +201,11 @@ class PartitionRunner:
 
     @property
     def has_more(self) -> bool:
-        """There may be another batch to take at once."""
+        """There may be another batch to take now."""
         return self._window.unsent > 0 and not self._window.outcome_unknown
 
     def take(self) -> Append | None:
-        """The next batch for the target, if it is the time."""
+        """The next batch for the target; None while there is none to send."""
         try:
             return self._window.take()
         except Exception as exc:  # noqa: BLE001 - this partition's fault stays this partition's
@@ -213,37 +213,37 @@ class PartitionRunner:
             return None
 
     def append_answered(self, base: int, code: int, landed_at: int, message: str, repeated: bool = False) -> None:
-        """The target answered. The caller pumps."""
+        """The target answered the append that expected `base`. The caller pumps."""
         self._do(self.mirror.append_answered, base, code, landed_at, message, repeated)
 
     def append_unknown(self, message: str) -> None:
-        """Nobody knows what became of an append."""
+        """The outcome of an append is unknown."""
         self._do(self.mirror.append_unknown, message)
 
     def target_unreachable(self, message: str) -> None:
-        """There is no connection to append on; what is queued waits."""
+        """There is no connection for appends; queued batches wait."""
         self.mirror.target.last_error = message
         self._effects.touched(self)
 
     # from above
 
     def fail(self, error: MirrorError, message: str) -> None:
-        """Stop for good, for a reason of the whole topic."""
+        """Stop for good, for a reason that concerns the whole topic."""
         self._do(self.mirror.fail, error, message)
 
     def stop(self, on_quiet: Callable[[], None]) -> None:
-        """Hand out nothing more; `on_quiet` is called once no append is in flight."""
+        """Stop, and call `on_quiet` once no append is in flight."""
         self.mirror.stop()
         self._on_quiet = on_quiet
         self._check_quiet()
 
     def pump(self) -> None:
-        """Send what this partition has."""
+        """Have the partition's appender send what it can."""
         if self.appender is not None:
             self.appender.pump()
 
     def assign(self, appender: Appender | None) -> None:
-        """Another broker leads the target partition."""
+        """Set the appender of the broker that leads the target partition now; None while no leader is known."""
         if self.appender is not appender:
             if self.appender is not None:
                 self.appender.discard(self)
@@ -252,25 +252,25 @@ class PartitionRunner:
             self._offer()
 
     def sample(self, now: float) -> None:
-        """Once a second: measure, and keep as little as can be of what a target that stalls does not take."""
+        """Once a second: measure, and free what memory can be freed while the target stalls."""
         self.report.sample(now)
         if len(self._window) and self._window.position == self._sampled_at:
             self._window.compact()
         self._sampled_at = self._window.position
 
     def rest(self) -> bool:
-        """Nothing was to be measured for a while: True when it need not be until something becomes of it."""
+        """The partition has been idle for a while. True when it need not be measured until its state changes."""
         if len(self._window) or self.report.waits or self.mirror.source.stable < self.mirror.source.end:
             return False
         self.report.rest()
         return True
 
     def status(self) -> PartitionStatus:
-        """As it stands now."""
+        """The present status."""
         return self.report.status(self.partition, self._told)
 
     def look_at_ids(self, now: float) -> None:
-        """Once a second, where ids are written anew: go on when what is waited for is in the id map."""
+        """Once a second, where ids are rewritten: resume when the id map has the missing ids."""
         rewriter = self.mirror.rewriter
         if rewriter is not None and rewriter.waiting is not None:
             self._do(self.mirror.look_at_ids, now)
@@ -278,7 +278,7 @@ class PartitionRunner:
     # answers to commands
 
     def target_bounds(self, found: LogBounds | str) -> None:
-        """The target's log, or why it could not be read."""
+        """The bounds of the target's log, or why they could not be read."""
         if isinstance(found, str):
             self._do(self.mirror.target_log_unknown, found)
         else:
@@ -286,7 +286,7 @@ class PartitionRunner:
         self.pump()
 
     def source_bounds(self, found: LogBounds | str) -> None:
-        """The source's log, or why it could not be read."""
+        """The bounds of the source's log, or why they could not be read."""
         if isinstance(found, str):
             self._do(self.mirror.source_log_unknown, found, self._clock())
         else:
@@ -294,23 +294,23 @@ class PartitionRunner:
         self.pump()
 
     def producers(self) -> PackedProducers:
-        """The last batches of each producer, as far as they are remembered now."""
+        """The last batches of each producer, without those of producers that have been silent for long."""
         self.cursor.producers.age(self._clock())
         return self.cursor.producers.packed()
 
     def start_planned(self, start: PartitionStart) -> None:
-        """A new start."""
+        """The mirror's new start."""
         self._do(self.mirror.start_planned, start)
 
     def deleted(self, error: str) -> None:
-        """DeleteRecords went through (error is "") or not."""
+        """DeleteRecords succeeded (`error` is "") or failed."""
         if error:
             self._do(self.mirror.delete_failed, error)
         else:
             self._do(self.mirror.records_deleted)
 
     def worked(self, command: WorkBeside, opened: Opened | Exception) -> None:
-        """What a thread has made of a fetch answer, or how it failed."""
+        """The thread has opened a fetch answer, or failed."""
         if isinstance(opened, Exception):
             self._broken(opened)
         else:
@@ -318,12 +318,12 @@ class PartitionRunner:
         self.pump()
 
     def breakpoints_decided(self, log_end: int, run: int) -> None:
-        """The ledger is up to the target's log end."""
+        """The ledger has decided every breakpoint below the target's log end."""
         self._do(self.mirror.breakpoints_decided, log_end, run)
         self.pump()
 
     def breakpoints_written(self, planned: PlannedBreakpoints) -> None:
-        """They are durable."""
+        """The breakpoints are durable."""
         self._do(self.mirror.breakpoints_written, planned)
         self.pump()
 
@@ -334,7 +334,7 @@ class PartitionRunner:
             self._effects.touched(self)
 
     def looked_ahead(self, offset: int, bound: int, following: int | None) -> None:
-        """Where the source's next batch from an offset on is; None when it sent none."""
+        """The base offset of the source's next batch at or beyond `offset`; None when the source sent none."""
         self._do(partial(self.mirror.looked_ahead, following=following), offset, bound)
 
     # inside
@@ -345,7 +345,7 @@ class PartitionRunner:
                 execute(command, self, self._effects, self._offsets)
             if self.mirror.phase is PartitionPhase.COPYING and self._window.source_position != self._told:
                 if self._told < 0:
-                    self.sample(self._clock())  # what the source grows by is counted from here
+                    self.sample(self._clock())  # the growth of the source is counted from here
                 self._told = self._window.source_position
                 if self.mirror.translator is not None:
                     self.mirror.translator.ledger.map.advance(self._window.position, self._told)
@@ -377,7 +377,7 @@ class PartitionRunner:
 def execute(
     command: Command, runner: PartitionRunner, effects: PartitionEffects, offsets: OffsetEffects | None
 ) -> None:
-    """One command of the runner's mirror. Raises TypeError for one of an offset map when there is no map."""
+    """Execute one command of the runner's mirror. Raises TypeError for an offset-map command when there is no map."""
     match command:
         case ReadTargetLog(delay_s):
             effects.read_target_log(runner, delay_s)

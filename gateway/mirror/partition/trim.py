@@ -1,4 +1,4 @@
-"""DeleteRecords on the target for one partition: the answer is the runner's input, also when the cluster refused."""
+"""DeleteRecords on the target for one partition. Every answer is an input of the runner, also a refusal."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _DELETE_S: Final = 10.0
 async def trim(
     target: Cluster, runner: PartitionRunner, offset: int, delay_s: float, may_append: Callable[[], bool]
 ) -> None:
-    """After `delay_s`, delete what is below `offset`; then `runner.deleted`, with the error if there is one.
+    """After `delay_s` seconds, delete the records below `offset`; then call `runner.deleted` with the error or "".
 
-    Asked again right before each try: this gateway still mirrors the partition, for this period of its mirror, and may
-    append to it. Nobody else has the partition before that has ended, nor does a promote.
+    Right before each try it is checked again that this gateway still mirrors the partition, in this mirror period, and
+    may append to it. Until that has ended neither another gateway nor a promote has the partition.
     """
 
     def still_mirrored() -> None:

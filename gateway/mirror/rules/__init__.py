@@ -1,1 +1,1 @@
-"""Which direction a mirror goes, whether its source is still the same, how far it is. Pure."""
+"""The direction of a mirror, its progress, and the check that its source is still the same. Pure."""

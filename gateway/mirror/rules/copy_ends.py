@@ -1,8 +1,8 @@
-"""Where a mirror stands, as whoever runs its partitions answers at one moment: what a cutover's record is made of.
+"""Where a mirror stands, read from its running partitions at one moment: the content of a cutover's record.
 
-A measurement that another gateway has told may be complete and yet too low, and of a partition that was given away
-nothing is known here. So there is an answer for a topic only while every one of its partitions runs in this process;
-what is not here is None, and never an empty value that could be taken for one.
+A measurement reported by another gateway may be complete and yet too low, and this process knows nothing about a
+partition that it gave away. So a topic has an answer only while all its partitions run in this process; a partition
+that does not is None, never an empty value that could pass for an answer.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from gateway.state.producer_entries import ProducerEntry
 class PartitionEnd(NamedTuple):
     """One partition that runs here.
 
-    `mirrored_to`: the next offset of the origin to be mirrored; `copy_end`: the copy's log end that goes with it;
-    `producers`: the last batches of each producer that were fetched, at their offsets on the copy, each one's oldest
-    first; some may not be on the copy yet. `following`: for each of these the origin's offset behind it, where asked
-    for. `warm`: all that can be
-    known of the producers was read, and no append is of unknown outcome.
+    `mirrored_to`: the next offset of the origin to mirror; `copy_end`: the copy's log end that corresponds to it;
+    `producers`: the last fetched batches of each producer, oldest first, at their offsets on the copy; some may not be
+    on the copy yet. `following`: for each of these batches, the offset after it on the origin, where asked for.
+    `warm`: everything that can be known about the producers was read, and no append has an unknown outcome.
     """
 
     mirrored_to: int
@@ -33,22 +32,22 @@ class PartitionEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CopyEnds:
-    """Of every partition of a topic, in order: see `PartitionEnd`."""
+    """The ends of every partition of a topic, in order: see `PartitionEnd`."""
 
     mirrored: tuple[int, ...]
     copied: tuple[int, ...]
     producers: tuple[Sequence[ProducerEntry], ...]
 
     def covers(self, partitions: int) -> bool:
-        """There is an entry for each of so many partitions."""
+        """True when there is an entry for each of `partitions` partitions."""
         return len(self.mirrored) == len(self.copied) == len(self.producers) == partitions
 
 
 class RunningPartitions(NamedTuple):
-    """What of a topic's mirror runs here. `absent`: partitions that do not; `cold`: those that run, and are not warm.
+    """Which partitions of a mirror run here. `absent`: those that do not; `cold`: those that run and are not warm.
 
-    `mirrored`: of each partition the next offset of the origin to be mirrored; -1 where that is not known here.
-    `batches`: of producers, that a cutover now would hand over.
+    `mirrored`: for each partition the next offset of the origin to mirror; -1 where that is not known here.
+    `batches`: how many producer batches a cutover would hand over now.
     """
 
     mirrored: tuple[int, ...]
@@ -58,7 +57,7 @@ class RunningPartitions(NamedTuple):
 
 
 def whole(found: Sequence[PartitionEnd | None]) -> CopyEnds | None:
-    """The answer for the topic; None unless every partition is here and warm."""
+    """The ends of the whole topic; None unless every partition is here and warm."""
     here = [one for one in found if one is not None and one.warm]
     if not here or len(here) != len(found):
         return None

@@ -1,9 +1,9 @@
-"""Which way a mirror goes: the topic it reads, the topic it writes, and under which producer id. Pure.
+"""The direction of a mirror: the topic it reads, the topic it writes, and its producer id. Pure.
 
-Forward, the link's source is the origin and the target holds the copy; in reverse it is the other way round. Whatever
-mirrors works with an origin and a copy and need not know which cluster is which.
+Forward, the link's source is the origin and the target holds the copy; in reverse it is the other way round. The
+mirror works with an origin and a copy, and need not know which cluster is which.
 
-`MirrorPartition` names one mirrored partition, whoever copies it.
+`MirrorPartition` names one mirrored partition, whichever gateway copies it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gateway.state.records import MirrorRecord, PartitionStart
 
 
 class MirrorPartition(NamedTuple):
-    """One partition to be mirrored."""
+    """One partition to mirror: link, mirror topic, index."""
 
     link: str
     topic: str
@@ -31,10 +31,10 @@ _FROM_THE_BEGINNING = PartitionStart(0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorPeriod:
-    """`starts`: per partition where the copy begins; `handed_over_at`: the copy's log end when this mirror began.
+    """Per partition, `starts`: where the copy begins; `handed_over_at`: the copy's log end when this mirror began;
+    `implied`: how offsets relate until the offset map says otherwise.
 
-    `origin_id` is the origin's topic id, "" when unknown. `implied`: how offsets relate before the offset map says
-    otherwise. `mirror_id` and `number` are what the map's keys have.
+    `origin_id` is the origin's topic id, "" when unknown. `mirror_id` and `number` identify the period in map keys.
     """
 
     origin: str
@@ -48,21 +48,21 @@ class MirrorPeriod:
     number: int
 
     def map_key(self, partition: int) -> PartitionKey:
-        """Of a partition, in the offset map."""
+        """A partition's key in the offset map."""
         return PartitionKey(self.mirror_id, self.number, partition)
 
 
 def map_key(record: MirrorRecord, partition: int) -> PartitionKey:
-    """Of a partition of the present way, in the offset map."""
+    """A partition's key in the offset map, for the record's present direction and failback epoch."""
     number = period_number(record.failback.epoch, reverse=record.is_reverse)
     return PartitionKey(record.mirror_id, number, partition)
 
 
 def period_of(record: MirrorRecord, link_id: int) -> MirrorPeriod:
-    """The way of a mirror as its record says.
+    """The mirror period that a record describes.
 
     Raises:
-        WrongLength: the record does not say it of every partition.
+        WrongLength: the record does not have an entry for every partition.
     """
     reverse = record.is_reverse
     partitions = len(record.starts)
@@ -86,6 +86,6 @@ def period_of(record: MirrorRecord, link_id: int) -> MirrorPeriod:
 
 
 def _implied(start: PartitionStart, handed_over_at: int, handed_over_from: int) -> Breakpoint:
-    if handed_over_at or handed_over_from:  # an empty copy may go with an origin of markers and aborted records
+    if handed_over_at or handed_over_from:  # an origin of only markers and aborted records has an empty copy
         return Breakpoint(handed_over_from, handed_over_at)
     return Breakpoint(start.source_start, 0) if start.is_translated else Breakpoint(start.pad_to, start.pad_to)

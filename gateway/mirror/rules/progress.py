@@ -1,7 +1,7 @@
-"""How far each mirrored partition has come, and who waits for it.
+"""How far each partition is mirrored, and who waits for it.
 
-Written by the mirror engine after every append, and by what other gateways say of the partitions that they mirror;
-waited on by `ack: both`, group promote and topic promote. No I/O: a waiter is a callback.
+The mirror engine advances the positions after every append, and reports of other gateways for the partitions that they
+mirror. `ack: both`, group promote and topic promote wait for them. No I/O: a waiter is a callback.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class MirrorProgress:
     """Mirrored-to positions in *source* offsets: every source record below is on the target.
 
     Attributes:
-        moved: what was advanced since somebody has emptied it; None while nobody is interested.
-        on_wait: told of each partition that somebody begins to wait for.
+        moved: the partitions advanced since the reader last emptied it; None while there is no reader.
+        on_wait: called with each partition for which a wait begins.
     """
 
     __slots__ = ("_positions", "_ties", "_waiters", "moved", "on_wait")
@@ -33,7 +33,7 @@ class MirrorProgress:
         self._ties = count()
 
     def position(self, topic: str, partition: int) -> int | None:
-        """The next source offset to be mirrored, or None before the engine knows it."""
+        """The next source offset to mirror, or None before the engine knows it."""
         found = self._positions.get(topic)
         return None if found is None else found.get(partition)
 
@@ -45,7 +45,8 @@ class MirrorProgress:
         self._reached(key, position)
 
     def heard(self, topic: str, partition: int, position: int) -> None:
-        """Another gateway mirrors it and says that it has come so far. What it says late is left."""
+        """Take the position reported by another gateway that mirrors the partition. A lower one than known is stale and
+        ignored."""
         known = self.position(topic, partition)
         if position > (-1 if known is None else known):
             self._reached((topic, partition), position)
@@ -57,17 +58,16 @@ class MirrorProgress:
             heapq.heappop(waiters)[2]()
 
     def begins_anew(self, topic: str) -> None:
-        """Drop a topic's positions: its mirror goes on from where the copy ends, perhaps further back."""
+        """Drop a topic's positions: its mirror resumes from the copy's log end, perhaps further back."""
         self._positions.pop(topic, None)
 
     def forget(self, topic: str) -> None:
-        """Drop a topic's positions, and end the waits for them: of the offsets of another mirror period, or of a mirror
-        that is deleted."""
+        """Drop a topic's positions and end the waits for them: another period begins, or the mirror is deleted."""
         self._positions.pop(topic, None)
         self.end_waits(topic)
 
     def end_waits(self, topic: str) -> None:
-        """What is not mirrored by now will not be: call `ended` of each waiter. One without is left as it is."""
+        """Records not mirrored by now never will be: call `ended` of each waiter. One without it keeps waiting."""
         for waiters in tuple(self._waiters.get(topic, {}).values()):
             ended = [waiter[3] for waiter in waiters if waiter[3] is not None]
             waiters[:] = [waiter for waiter in waiters if waiter[3] is None]
@@ -83,7 +83,7 @@ class MirrorProgress:
         callback: Callable[[], None],
         ended: Callable[[], None] | None = None,
     ) -> None:
-        """Call `callback` once the position is reached, at once if it already is; or `ended` when it never will be."""
+        """Call `callback` once the position is reached, at once if it already is, or `ended` if it never will be."""
         now = self.position(topic, partition)
         if now is not None and now >= position:
             callback()

@@ -1,17 +1,17 @@
-"""Which replica of a source partition is read, for a link that names its rack (`client.rack`, KIP-392). Pure.
+"""Which replica of a source partition is read, for a link with a rack (`client.rack`, KIP-392). Pure.
 
-As Kafka's consumer does it: the rack goes along with a Fetch to the leader; a leader that knows a nearer replica names
-it and sends no records. That one is read until `max_age_s` (Kafka's `metadata.max.age.ms`) is over; then the leader is
-asked again::
+This follows Kafka's consumer: a Fetch to the leader carries the rack; a leader that knows a nearer replica names it and
+sends no records. The mirror reads that replica for `max_age_s` (Kafka's `metadata.max.age.ms`), then asks the leader
+again::
 
     ASK ──► REPLICA ──► ASK              the time is over, or the partition has another leader
                └──────► LEADER ──► ASK   it was lost, refused the fetch, or lags; the leader is read, and asked later
 
-While the leader is read in LEADER the rack is not sent: the leader would name the same replica at once.
+In LEADER the fetch does not send the rack: the leader would name the same replica at once.
 
 A replica's log start and high watermark are older than the leader's. So nothing is concluded from them: not that
-records are deleted, not that the log was truncated, not that a mirror is level. What a replica refuses, the leader is
-asked.
+records were deleted, not that the log was truncated, not that the mirror is level. If a replica refuses a fetch, the
+mirror asks the leader.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 LAG_LOOKS: Final = 3
-"""So many looks in a row at which the replica lacks what the leader had at the look before: it lags."""
+"""A replica lags if at this many looks in a row it lacks records that the leader had at the look before."""
 
 MAX_AGE_S: Final = 300.0
 """Kafka's default of `metadata.max.age.ms`."""
@@ -31,15 +31,15 @@ _NEVER: Final = float("inf")
 
 
 class ReadReplica:
-    """Of one partition. Times are monotonic seconds.
+    """The choice of replica for one partition. Times are monotonic seconds.
 
     Attributes:
-        leader: the node that leads it; -1 before one was known.
+        leader: the node that leads the partition; -1 before one was known.
         node: the replica that is read instead; None: the leader.
-        asks: the rack goes along with what is fetched.
-        replica_end: the high watermark that the replica told last; -1 before.
-        look_at: when the leader's end is to be looked at next, while a replica is read.
-        queued_at: for whoever keeps a queue of what is next: see `next_at`.
+        asks: fetches send the rack.
+        replica_end: the high watermark last reported by the replica; -1 before.
+        look_at: when to look at the leader's end next, while a replica is read.
+        queued_at: bookkeeping of the owner's queue by `next_at`.
     """
 
     __slots__ = ("_behind", "_leader_end", "_look_s", "_stay_s", "_until", "asks", "leader", "look_at", "node",
@@ -55,11 +55,11 @@ class ReadReplica:
 
     @property
     def next_at(self) -> float:
-        """When something is to be done, in seconds; infinite while there is nothing."""
+        """When the next action is due; infinite while there is none."""
         return min(self._until, self.look_at)
 
     def led_by(self, leader: int) -> None:
-        """The partition's leader; another one is asked anew."""
+        """Set the partition's leader. A new leader is asked again for a nearer replica."""
         if leader != self.leader:
             self.leader = leader
             self._ask()
@@ -73,29 +73,29 @@ class ReadReplica:
         self.look_at = now + self._look_s
 
     def refused(self, now: float, max_age_s: float) -> None:
-        """The replica was lost, refused the fetch or lags: the leader is read, longer each time."""
+        """The replica was lost, refused the fetch or lags: read the leader, for a longer time after each refusal."""
         self.node, self.asks, self.look_at = None, False, _NEVER
         self._until = now + min(self._stay_s, max_age_s)
         self._stay_s = min(2 * self._stay_s, max_age_s)
 
     def is_due(self, now: float) -> bool:
-        """The leader is to be asked (again). True once per term."""
+        """True when the leader is to be asked again; once per choice."""
         if now < self._until:
             return False
         if self.node is not None:
-            self._stay_s = _STAY_S  # it has served all of its time
+            self._stay_s = _STAY_S  # the replica served for the whole time
         self._ask()
         return True
 
     def replica_told(self, end: int) -> None:
-        """An answer of the replica, with its high watermark."""
+        """Note the high watermark of a replica's answer."""
         self.replica_end = max(self.replica_end, end)
 
     def leader_told(self, end: int, now: float, *, fetching: bool) -> bool:
-        """The leader's high watermark, as asked at a look. True when the replica lags.
+        """Note the leader's high watermark, as read at a look. True when the replica lags.
 
         Args:
-            fetching: the partition is in the fetches; else the replica had no occasion to tell anything.
+            fetching: the partition is being fetched; otherwise the replica could not report its end.
         """
         lacks = fetching and self.replica_end < self._leader_end
         moved = end != self._leader_end

@@ -1,4 +1,4 @@
-"""Is the source topic still the one that is mirrored? Asked of every fresh view of the source. No I/O."""
+"""Checks in every fresh view of the source whether the topic is still the one that is mirrored. No I/O."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from gateway.state.records import MirrorError
 
 MISSING_S: Final = 300.0
 """The default of `cluster.link.retry.timeout.ms`. A topic must be absent from fresh metadata, refused, or lack
-partitions, for so long: a broker that has just started may not know the topic yet, none that is asked knows of added
-partitions at once, and an ACL that was removed by mistake can be put back."""
+partitions for this long: a broker that has just started may not know the topic yet, brokers learn of added partitions
+with a delay, and an ACL removed by mistake can be put back."""
 
 _NO_ID: Final = frozenset({"", "A" * 22})  # unknown, and the all-zero id of clusters without topic ids
 
 
 class SourceTopicWatch:
-    """Args: the topic's id when the mirror was created ("" when unknown) and its number of partitions.
+    """Args: the topic, its id when the mirror was created ("" when unknown), and its number of partitions.
 
     Attributes:
         patience_s: how long the topic may be missing, or refused.
@@ -33,7 +33,7 @@ class SourceTopicWatch:
         self._fewer_since: float | None = None
 
     def found(self, topic_id: str, partitions: int, now: float) -> tuple[MirrorError, str] | None:
-        """The topic is there: why it cannot be mirrored any more, or None."""
+        """The topic exists. Returns why it cannot be mirrored any more, or None."""
         self._missing_since = self._refused_since = None
         if self._topic_id not in _NO_ID and topic_id not in _NO_ID and topic_id != self._topic_id:
             ids = f"its topic id is {topic_id}, the mirrored one was {self._topic_id}"
@@ -52,7 +52,7 @@ class SourceTopicWatch:
         )
 
     def missing(self, now: float) -> tuple[MirrorError, str] | None:
-        """Fresh metadata does not have the topic: an error once it has been so for `patience_s`."""
+        """Fresh metadata does not have the topic. Returns an error once this has lasted for `patience_s`."""
         self._refused_since = None
         if self._missing_since is None:
             self._missing_since = now
@@ -65,7 +65,7 @@ class SourceTopicWatch:
         )
 
     def refused(self, now: float) -> tuple[MirrorError, str] | None:
-        """The source does not let us see the topic: an error once it has been so for `patience_s`."""
+        """The source refuses to describe the topic. Returns an error once this has lasted for `patience_s`."""
         if self._refused_since is None:
             self._refused_since = now
         lasts_s = now - self._refused_since
@@ -78,5 +78,5 @@ class SourceTopicWatch:
 
     @property
     def lacks_partitions(self) -> bool:
-        """The last look found fewer of them than are mirrored."""
+        """True when the last look found fewer partitions than are mirrored."""
         return self._fewer_since is not None

@@ -1,20 +1,20 @@
 """The records of a link's map topic, as bytes.
 
 The topic is compacted. Its records are *chunks*: the breakpoints that one writer needed for one batch, written before
-the batch was appended; per partition one *mark*, and a *cut* for each time that the copy has lost records (see
-`mirror/offset_map/rules/ledger.py` for what they say). Everything is big-endian and of fixed width; the first byte of
+the batch was appended; per partition one *mark* and one *read to*; and a *cut* for each time the copy lost records
+(`mirror/offset_map/rules/ledger.py` has their meaning). Everything is big-endian and of fixed width; the first byte of
 keys and values is a version::
 
-    key     version u8, mirror id u32, way u16, partition i32, base i64 (-1 mark, -2 read to, -3 cut),
-            writer u64 (0 of a mark and of read to)
+    key     version u8, mirror id u32, period u16, partition i32, base i64 (-1 mark, -2 read to, -3 cut),
+            writer u64 (0 for a mark and a read to)
     chunk   version u8, records i32, CRC u32, breakpoints u32,
             source offsets i64 × breakpoints, target offsets i64 × breakpoints
     mark    version u8, decided_to i64, seen i64
     read to version u8, copy_end i64, source i64
     cut     version u8, copy_end i64, seen i64
 
-`period` is twice the topic's failback epoch, and one more for the mirror back to the source. `base` is the batch's
-target offset; its record count and the CRC-32C of its header tell it from another batch there. A null value deletes.
+`period` is twice the topic's failback epoch, plus one for the mirror back to the source. `base` is the batch's target
+offset; its record count and the CRC-32C in its header distinguish it from another batch there. A null value deletes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class MapFormatError(ValueError):
 
 
 class PartitionKey(NamedTuple):
-    """Whose offsets: a mirror's partition, one way."""
+    """Identifies one partition of a mirror in one mirror period."""
 
     mirror_id: int
     period: int
@@ -49,7 +49,7 @@ class PartitionKey(NamedTuple):
 
 
 class MapKey(NamedTuple):
-    """The key of a record of the topic."""
+    """The key of a record of the map topic."""
 
     of: PartitionKey
     base: int
@@ -57,7 +57,7 @@ class MapKey(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """The breakpoints (sources[i], targets[i]) that begin inside one batch, or with it."""
+    """The breakpoints (sources[i], targets[i]) inside one batch or at its start."""
 
     records: int
     crc: int
@@ -72,16 +72,16 @@ class Chunk(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What is decided: chunks below target offset `decided_to`, as records of the topic below `seen` tell them."""
+    """All chunks below target offset `decided_to` are decided, by the topic's records below its offset `seen`."""
 
     decided_to: int
     seen: int
 
 
 class ReadTo(NamedTuple):
-    """When the copy's log ended at `copy_end`, all below source offset `source` was on it, or not to be copied.
+    """When the copy's log ended at `copy_end`, all records to copy below source offset `source` were on it.
 
-    For the end of a log, where no record follows that a breakpoint could be written for.
+    For the end of a log, where no record follows for which a breakpoint could be written.
     """
 
     copy_end: int
@@ -89,9 +89,9 @@ class ReadTo(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The copy has lost what it had acknowledged from target offset `copy_end` on, and gets it anew.
+    """The copy has lost acknowledged records from target offset `copy_end` on, and gets them again.
 
-    What the topic says below its offset `seen` of these offsets is void.
+    The topic's records below its offset `seen` are void for these target offsets.
     """
 
     copy_end: int
@@ -102,7 +102,7 @@ Value = Chunk | Mark | ReadTo | Cut
 
 
 def period_number(failback_epoch: int, *, reverse: bool) -> int:
-    """The way as it stands in keys."""
+    """The number of a mirror period in keys."""
     return 2 * failback_epoch + reverse
 
 

@@ -1,32 +1,32 @@
-"""Which breakpoints of a partition are in force, when more than one appender may have written some.
+"""Decides which breakpoints of a partition are in force when more than one appender may have written some.
 
 Theory of operation
 -------------------
-Breakpoints are written ahead: a *chunk* is durable in the map topic before the batch that needs it is appended. Which
-batch comes to lie at a target offset is decided by the target's broker, which takes one continuation of its log and
-refuses the others. So a chunk is a promise about a batch that may never be appended: its writer was killed, or another
-appender was faster, and saw a source that compaction had thinned out further, so that the same target offset got
-another record. The log itself tells: a chunk names its batch's base offset, record count and CRC-32C, and the batch in
-the log either is that one or is not.
+Breakpoints are written ahead: a *chunk* is durable in the map topic before the batch that needs it is appended. The
+target's broker decides which batch gets a target offset: it accepts one continuation of its log and refuses the others.
+So a chunk is a promise about a batch that may never be appended: its writer was killed, or another appender was faster,
+and read a source that compaction had thinned out further, so that the same target offset got another record. The log
+itself tells: a chunk names its batch's base offset, record count and CRC-32C, and the batch in the log either is that
+one or is not.
 
 * Each run of a writer (from its start or an unknown outcome to the next unknown outcome) has its own random id: no
-  two write one key.
-* A writer has at most `AHEAD` chunks in the topic whose batches are not acknowledged. So of each writer only that many
-  chunks, its last ones, are open.
-* What a writer itself saw acknowledged is in force. Whoever starts, or is of unknown outcome, first reads the target's
-  log end L, then the map topic to its end, then looks up the batches below L that are not decided. (In this order: the
-  breakpoints of all that lies below L were durable before it was appended.)
-* What is found goes to the topic: chunks that lost are deleted, and the *mark* says that everything below L is decided,
-  as far as the topic tells it below its offset `seen`. A chunk that turns up later for an offset below the mark is
-  void: that offset had been taken when it was written.
+  two runs write the same key.
+* A writer has at most `AHEAD` chunks in the topic whose batches are not acknowledged. So only that many chunks of each
+  writer, its last ones, are open.
+* Chunks whose batches a writer itself saw acknowledged are in force. An appender that starts, or has an unknown
+  outcome, first reads the target's log end L, then the map topic to its end, then looks up the undecided batches below
+  L. (In this order: the breakpoints of every batch below L were durable before it was appended.)
+* It writes the result to the topic: it deletes chunks that lost, and the *mark* says that everything below L is
+  decided, by the topic's records below its offset `seen`. A chunk that appears later for an offset below the mark is
+  void: that offset was taken before the chunk was written.
 
-A copy may lose what it had acknowledged (an unclean election, a single replica). Its mirror appends that once more, and
-a source that was compacted meanwhile gives other records for the same target offsets. So before it appends, a *cut*
-goes to the topic: what was said until then of the offsets from the log's end on is void. That a copy is too short is
-seen by how far its log has been for certain (`reached`).
+A copy may lose acknowledged records (by an unclean election, or with a single replica). Its mirror appends them again,
+and a source that was compacted meanwhile gives other records for the same target offsets. So the mirror first writes a
+*cut* to the topic: all earlier entries for offsets from the log's end on are void. A copy is known to be too short if
+its log has certainly been longer (`reached`).
 
 With no chunk at all the map is the breakpoint that the mirror's record implies: equal offsets from the start of a
-topic that is padded, (first source offset, 0) for one that is not.
+padded topic, (first source offset, 0) for one that is not padded.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class OffsetLedger:
     """The breakpoints of one partition: those in force (`map`), and those that are not decided yet.
 
     Args:
-        implied: what holds without any chunk.
-        new_writer: gives a random number of 64 bits, not 0.
+        implied: the breakpoint that holds without any chunk.
+        new_writer: returns a random number of 64 bits, not 0.
 
     Attributes:
-        used: something was read or written: the offsets are translated.
+        used: a chunk or a read-to was read or written, so the offsets are translated.
     """
 
     __slots__ = (
@@ -100,7 +100,7 @@ class OffsetLedger:
         self._new_writer = new_writer
         self.map = OffsetMap([implied], end=implied.target)
         self._writer = new_writer()
-        self._acknowledged: dict[int, int] = {}  # by own writer, below which target offset its chunks are in `map`
+        self._acknowledged: dict[int, int] = {}  # by own writer: below this target offset its chunks are in `map`
         self._own: deque[TentativeChunk] = deque()  # planned in this run, not acknowledged
         self._own_read: dict[int, tuple[int, Chunk]] = {}  # of this run, by base, as read back from the topic
         self._open: dict[int, list[TentativeChunk]] = {}  # by writer, ascending
@@ -108,7 +108,7 @@ class OffsetLedger:
         self._void: set[tuple[int, int]] = set()  # (base, writer)
         self._mark = Mark(0, 0)
         self._was_read = False
-        self._decided = 0  # target offset; what is below it is in `map`, or lost
+        self._decided = 0  # target offset; chunks below it are in `map`, or lost
         self._seen = 0
         self._read_to = ReadTo(-1, -1)
         self._cuts: list[Cut] = []
@@ -116,9 +116,9 @@ class OffsetLedger:
 
     @property
     def reached(self) -> int:
-        """The copy's log has certainly been so long: the map is decided up to there, or a chunk says it.
+        """The copy's log has certainly been this long: the map is decided up to there, or a chunk proves it.
 
-        A writer with more than `AHEAD` chunks in the topic saw the batches of all but the last ones acknowledged.
+        A writer with more than `AHEAD` chunks in the topic saw the batches of all but its last ones acknowledged.
         """
         acknowledged = (chunks[-AHEAD - 1] for chunks in self._open.values() if len(chunks) > AHEAD)
         return max([self._decided, *(one.base + one.chunk.records for one in acknowledged)])
@@ -126,7 +126,7 @@ class OffsetLedger:
     # -- what the topic says ---------------------------------------------------------------------------------
 
     def read(self, offset: int, base: int, writer: int, value: Value | None) -> None:
-        """A record of the topic at `offset`, in order. `absorb` ends a reading."""
+        """Take a record of the topic at `offset`, in order. `absorb` ends a reading."""
         if isinstance(value, Mark):
             self._mark = self._uncut(value)
         elif isinstance(value, Cut):
@@ -150,8 +150,8 @@ class OffsetLedger:
     def absorb(self, seen: int) -> None:
         """The topic was read to its end, at `seen`.
 
-        The mark counts at the first reading only. Later this process has looked up everything by itself up to where it
-        stands, and goes on so.
+        The mark counts at the first reading only. Later this process itself has looked up everything up to its
+        position.
         """
         self._seen = seen
         mark = _NO_MARK if self._was_read else self._mark
@@ -172,16 +172,16 @@ class OffsetLedger:
         self._decided = max(self._decided, mark.decided_to)
 
     def _own_below(self, mark: Mark) -> None:
-        """Whoever left the mark has decided about chunks of this run, too, before it heard that they are in the log."""
+        """The writer of the mark also decided chunks of this run, before this run heard that they are in the log."""
         for base in [base for base in self._own_read if base < mark.decided_to]:
             self._incoming[base, self._writer] = self._own_read.pop(base)
 
     # -- what the copy has lost ------------------------------------------------------------------------------
 
     def cut(self, log_end: int) -> Change:
-        """The copy's log ends at `log_end` for good. Returns what must be durable before anything is appended there.
+        """The copy's log ends at `log_end` for good. Returns the change that must be durable before any append there.
 
-        To be called when the topic was read to its end.
+        To be called after the topic was read to its end.
         """
         found = Cut(log_end, self._seen)
         self._read_cut(found)
@@ -193,7 +193,7 @@ class OffsetLedger:
         self._mark = self._uncut(self._mark)
         self._incoming = {k: found for k, found in self._incoming.items() if k[0] < end or found[0] >= seen}
         self._own_read = {base: found for base, found in self._own_read.items() if base < end or found[0] >= seen}
-        if self._seen > seen:  # it comes late: what this process knows is younger
+        if self._seen > seen:  # the cut is old: this process knows newer facts
             return
         kept = {w: [tentative for tentative in chunks if tentative.base < end] for w, chunks in self._open.items()}
         self._open = {writer: chunks for writer, chunks in kept.items() if chunks}
@@ -207,14 +207,14 @@ class OffsetLedger:
         self.map.advance(max(end, self._implied.target), -1)
 
     def _uncut(self, mark: Mark) -> Mark:
-        """What a mark still says: whoever wrote it may not have known of a cut."""
+        """The part of a mark that still holds: its writer may not have known of a cut."""
         ends = [cut.copy_end for cut in self._cuts if mark.seen <= cut.seen]
         return Mark(min([mark.decided_to, *ends]), mark.seen)
 
     # -- what the log says -----------------------------------------------------------------------------------
 
     def undecided(self, log_end: int) -> list[TentativeChunk]:
-        """The batches below the target's log end that may or may not be what is there."""
+        """The chunks below the target's log end whose batches may or may not be in the log."""
         return [
             tentative for chunks in self._open.values() for tentative in chunks[-AHEAD:] if tentative.base < log_end
         ]
@@ -223,10 +223,10 @@ class OffsetLedger:
         """Decide everything below the target's log end.
 
         Args:
-            lost_ones: those of `undecided` that are not in the log.
+            lost_ones: the chunks of `undecided` whose batches are not in the log.
 
         Returns:
-            What the map topic is to be told, in one batch.
+            The changes for the map topic, in one batch.
         """
         won: dict[int, TentativeChunk] = {}
         lost = self._void
@@ -236,8 +236,8 @@ class OffsetLedger:
                 if base < log_end and tentative in lost_ones:
                     lost.add((base, writer))
                 elif self._decided <= base < log_end:
-                    # The same batch may have been planned twice. Both chunks stay in the topic: two appenders that each
-                    # deleted the other's would leave none.
+                    # The same batch may have been planned twice. Both chunks stay in the topic: if two appenders each
+                    # deleted the other's, none would be left.
                     won[base] = tentative
         still_open = {
             w: [tentative for tentative in chunks if tentative.base >= log_end] for w, chunks in self._open.items()
@@ -254,7 +254,8 @@ class OffsetLedger:
         return changes
 
     def _agrees(self, chunk: Chunk) -> bool:
-        """The map says the same. In a log that is not compacted two appenders may both be right, and delete nothing."""
+        """The map agrees with the chunk. In a log that is not compacted two appenders may both be right; delete
+        neither."""
         pairs = zip(chunk.sources, chunk.targets, strict=True)
         return all(self.map.to_source(target).offset == source for source, target in pairs)
 
@@ -265,17 +266,17 @@ class OffsetLedger:
                 self.map.append(source, target)
 
     def position(self, log_end: int) -> int:
-        """The source offset to read on from when the copy's log ends at `log_end`. Raises as the map's does."""
+        """The source offset to resume from when the copy's log ends at `log_end`. Raises as `OffsetMap.position`."""
         found = self.map.position(log_end)
         return max(found, self._read_to.source) if self._read_to.copy_end == log_end else found
 
     # -- what this appender does -----------------------------------------------------------------------------
 
     def begin_run(self) -> None:
-        """A start, or an unknown outcome: what was planned and not acknowledged may be in the log or not, or come
-        there still.
+        """Begin a run, after a start or an unknown outcome: unacknowledged batches may be in the log, or may still get
+        there.
 
-        If it is, its chunk is in the topic, and will be read there like anybody's.
+        If one does, its chunk is in the topic, and is read from there like any other.
         """
         self._own.clear()
         for base, found in self._own_read.items():
@@ -285,13 +286,13 @@ class OffsetLedger:
         self._writer = self._new_writer()
 
     def plan(self, base: int, chunk: Chunk) -> Change:
-        """The batch at `base` needs these breakpoints. Returns what must be durable before it is appended."""
+        """The batch at `base` needs these breakpoints. Returns the change to make durable before it is appended."""
         self.used = True
         self._own.append(TentativeChunk(base, chunk))
         return self._key(base, self._writer), encode_value(chunk)
 
     def read_to(self, copy_end: int, source: int) -> Change | None:
-        """Nothing is to be copied between the copy's end and this source offset. None: the map says so already."""
+        """There is nothing to copy between the copy's end and this source offset. None: the map says so already."""
         said = ReadTo(copy_end, source)
         if said == self._read_to or self.map.position(copy_end) >= source:
             return None
@@ -299,7 +300,7 @@ class OffsetLedger:
         return self._key(READ_TO_BASE, _NOBODY), encode_value(said)
 
     def acknowledged(self, position: int) -> None:
-        """What this run planned below `position` is in the log."""
+        """The batches of this run below `position` are in the log."""
         own = self._own
         while own and own[0].base < position:
             self._take((own.popleft(),))

@@ -25,10 +25,11 @@ _SMALL: Final = 1 << 32
 
 
 class TranslationRule(StrEnum):
-    """How an offset was translated. Whoever reads on from the result gets the same next record, unless BEYOND_END.
+    """How an offset was translated. A consumer that resumes there gets the same next record, unless BEYOND_END.
 
-    EXACT: the record itself, or the end of what is mirrored. NEXT_RECORD: an offset gap; the record after it.
-    LOG_START: below the first mirrored record; that record. BEYOND_END: not mirrored (yet); the end of what is.
+    EXACT: the record itself, or the end of the mirrored part. NEXT_RECORD: the record after an offset gap. LOG_START:
+    the first mirrored record, for an offset below it. BEYOND_END: the end of the mirrored part, for one not mirrored
+    (yet).
     """
 
     EXACT = "exact"
@@ -38,7 +39,7 @@ class TranslationRule(StrEnum):
 
 
 class Translation(NamedTuple):
-    """An offset on the other cluster, and how it was found."""
+    """An offset on the other cluster, and the rule by which it was found."""
 
     offset: int
     rule: TranslationRule
@@ -93,12 +94,12 @@ class OffsetMap:
         self._read_to = read_to
 
     def append(self, source: int, target: int) -> bool:
-        """Add a breakpoint; False when it goes on as the last one does, so that there is nothing to add.
+        """Add a breakpoint. False when it continues the last one, so that there is nothing to add.
 
-        One at the last one's target offset takes its place: no record was mirrored under that one.
+        A breakpoint at the last one's target offset replaces it: no record was mirrored under that one.
 
         Raises:
-            ValueError: it is not beyond the last one.
+            ValueError: the breakpoint is not beyond the last one.
         """
         last = self.last
         if last is not None:
@@ -120,7 +121,7 @@ class OffsetMap:
             self._drop_last()
 
     def to_target(self, source: int) -> Translation:
-        """Where a source offset is on the target."""
+        """The target offset for a source offset."""
         if not len(self):
             return Translation(self.end, TranslationRule.BEYOND_END)
         index = self._index(source, self._first_sources, self._tail_sources, 0)
@@ -140,10 +141,10 @@ class OffsetMap:
         return Translation(self.end, TranslationRule.EXACT if exact else TranslationRule.NEXT_RECORD)
 
     def to_source(self, target: int) -> Translation:
-        """Where a target offset was on the source; at the end of the log, the source offset after the last record."""
+        """The source offset for a target offset; at the end of the log, the source offset after the last record."""
         if not len(self) or target > self.end:
             return Translation(self.read_to, TranslationRule.BEYOND_END)
-        # A breakpoint at the end itself has no record yet: the offset after the last record is before the gap.
+        # A breakpoint at the end has no record yet: the offset after the last record is before the gap.
         wanted = target - 1 if target == self.end > self._at(0).target else target
         index = self._index(wanted, self._first_targets, self._tail_targets, 1)
         if index < 0:
@@ -152,7 +153,7 @@ class OffsetMap:
         return Translation(at.source + target - at.target, TranslationRule.EXACT)
 
     def position(self, target_end: int) -> int:
-        """The source offset to read on from when the target's log ends at `target_end`.
+        """The source offset to resume from when the target's log ends at `target_end`.
 
         Raises:
             LookupError: the map has nothing at or below that offset.
@@ -164,7 +165,7 @@ class OffsetMap:
         return at.source + target_end - at.target
 
     def segments(self) -> Iterator[tuple[int, int, int]]:
-        """(source base, target base, count) of what is mirrored."""
+        """(source base, target base, count) of each run of mirrored records."""
         before: Breakpoint | None = None
         for at in (*self, Breakpoint(-1, self.end)):
             if before is not None and before.target < self.end:
@@ -172,7 +173,7 @@ class OffsetMap:
             before = at
 
     def arrays(self) -> tuple[array[int], array[int]]:
-        """All source bases and all target bases, 64 bits each, for who looks up many offsets at once."""
+        """All source bases and all target bases, 64 bits each, for looking up many offsets at once."""
         sources, targets = array("q"), array("q")
         for first_source, first_target, (page_sources, page_targets) in zip(
             self._first_sources, self._first_targets, self._pages, strict=True
@@ -189,7 +190,7 @@ class OffsetMap:
         return Breakpoint(self._tail_sources[inside], self._tail_targets[inside])
 
     def _index(self, offset: int, firsts: array[int], tail: array[int], side: int) -> int:
-        """The last breakpoint at or below an offset; -1 when there is none. `side`: 0 source, 1 target."""
+        """Index of the last breakpoint at or below an offset; -1 when there is none. `side`: 0 source, 1 target."""
         if tail and tail[0] <= offset:
             return len(self._pages) * PAGE + bisect_right(tail, offset) - 1
         page = bisect_right(firsts, offset) - 1

@@ -1,7 +1,7 @@
-"""The ways that the records of a mirror topic have gone: to the target, back to the source, to the target again. Pure.
+"""The mirror periods of a topic: to the target, back to the source, to the target again. Pure.
 
-Each mirror period has offset maps of its own, from the change of sides with which it began to the next one. So an
-offset belongs to the last mirror period that began at or below it.
+Each period, from one cutover to the next, has offset maps of its own. So an offset belongs to the last period that
+began at or below it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from gateway.state.per_partition import handed_over
 from gateway.state.records import Cutover, MirrorDirection, MirrorRecord, MirrorState
 
 KEPT: Final = 6
-"""Changes of sides that a record remembers before its last one."""
+"""How many cutovers a record remembers before its last one."""
 
 
 def begin_of(record: MirrorRecord) -> Cutover | None:
-    """Where the present mirror period began; None where it is the first one.
+    """Where the present mirror period began; None for the first one.
 
     Raises:
-        WrongLength: the record does not say it of every partition.
+        WrongLength: the record does not have an entry for every partition.
     """
     found = handed_over(record)
     if found is None:
@@ -31,24 +31,24 @@ def begin_of(record: MirrorRecord) -> Cutover | None:
 
 
 def at_end(record: MirrorRecord, ends: CopyEnds) -> MirrorRecord:
-    """The record of a mirror that was stopped under a write pause, as its cutover would have it: its maps are read up
-    to these ends, and not as far as the map's topic happens to tell."""
+    """The record that the cutover of a mirror, stopped under a write pause, would write: its maps are read up to these
+    ends, and not as far as the map topic happens to reach."""
     cutover = replace(record.cutover, stopped_at=ends.mirrored, stopped_copy_at=ends.copied)
     return replace(record, state=MirrorState.STOPPED, cutover=cutover)
 
 
 def remembered(record: MirrorRecord) -> tuple[Cutover, ...]:
-    """The `cutovers` of the record that follows it when the topic changes sides."""
+    """The `cutovers` of the record that follows this one at the next cutover."""
     if record.failback.reverse_starts:
-        return ()  # the copy was filled anew: how it relates to what was before is not known
+        return ()  # the copy was filled again: its relation to earlier offsets is unknown
     begin = begin_of(record)
     known = record.failback.cutovers
     return known if begin is None else (*known, begin)[-KEPT:]
 
 
 def before(record: MirrorRecord) -> MirrorRecord | None:
-    """The record of the mirror period before, as it was when that ended; None where there was none, or nobody
-    remembers it."""
+    """The record of the previous mirror period as it was at its end; None if there was none, or no record remembers
+    it."""
     end = begin_of(record)
     if end is None or not (any(end.source) or any(end.target)):
         return None
@@ -78,11 +78,11 @@ def before(record: MirrorRecord) -> MirrorRecord | None:
 
 
 def at_its_end(record: MirrorRecord) -> MirrorRecord:
-    """A record whose mirror back is given up, telling how the way to the target ended. It is still in reverse."""
+    """A record whose mirror back is given up, with the ends of the forward period before. It is still in reverse."""
     earlier = before(record) if record.is_reverse else None
     if earlier is None:
         if record.cutover.stopped_at:
-            return record  # the copy was not begun anew yet
+            return record  # the copy was not started again yet
         copy, origin = handed_over(record) or ((), ())
         return replace(record, cutover=replace(record.cutover, stopped_at=copy, stopped_copy_at=origin))
     began = replace(

@@ -1,4 +1,4 @@
-"""Chunks of an offset map as promises: of which batch, and whether the log has it. Theory: `ledger.py`."""
+"""Chunks of an offset map as promises: for which batch, and whether the log has it. Theory: `ledger.py`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class TentativeChunk(NamedTuple):
     chunk: Chunk
 
     def is_in(self, header: BatchHeader | None) -> bool:
-        """True when the log holds the batch that was to come. `header`: of the batch with `base` in it, or the next.
+        """True when the log holds the promised batch. `header`: of the batch that holds `base`, or of the next one.
 
-        None, or a later one: retention or compaction has taken the batch; one that compaction has thinned out cannot be
-        told by its CRC any more. Such old batches are taken for it.
+        If it is None or of a later batch, retention or compaction has removed the batch; one that compaction has
+        thinned out no longer has its CRC. Such old batches count as the promised one.
         """
         if header is None or header.base_offset > self.base:
             return True
@@ -30,7 +30,7 @@ class TentativeChunk(NamedTuple):
 
 
 def ascending(tentative: Iterable[TentativeChunk]) -> Iterable[tuple[int, int]]:
-    """(target, source) of all breakpoints. Chunks hardly ever overlap: then nothing of each breakpoint is kept."""
+    """(target, source) of all breakpoints. Chunks hardly ever overlap; then no list of all breakpoints is built."""
     chunks = [chunk for _, chunk in sorted(tentative, key=lambda one: one.base) if chunk.targets]
     pairs = ((t, s) for chunk in chunks for s, t in zip(chunk.sources, chunk.targets, strict=True))
     apart = all(one.targets[-1] < other.targets[0] for one, other in pairwise(chunks))

@@ -1,7 +1,7 @@
-"""Offsets of a mirror topic from one cluster's numbers to the other's: equal in preserve mode, else by its maps. Pure.
+"""Translates offsets of a mirror topic between the clusters: equal in mode preserve, else by its maps. Pure.
 
-The one translation there is: the control plane asks it for groups that it carries over, the Spark jobs for offsets that
-they are given. What differs is who reads the maps.
+The only translation there is: the control plane uses it for the groups that it carries over, the Spark jobs for offsets
+that they are given. They differ only in how they read the maps.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
 
 
 class CannotTranslate(ValueError):
-    """There is no answer for this offset; the message says why, in one line."""
+    """An offset cannot be translated; the message says why, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodMaps:
-    """The maps of one way, by partition, and the mirror's record in it. They count from its origin to its copy.
+    """The maps of one mirror period, by partition, and its record. They map its origin's offsets to its copy's.
 
-    `refused`: what is raised for an offset that cannot be translated.
+    `refused`: the exception for an offset that cannot be translated.
     """
 
     mirror: MirrorRecord
@@ -32,7 +32,7 @@ class PeriodMaps:
     refused: type[Exception] = CannotTranslate
 
     def begins(self, partition: int, *, on_target: bool) -> int:
-        """The first offset that belongs to it; 0 on the first mirror period."""
+        """The first offset that belongs to this period; 0 in the first one."""
         begin = begin_of(self.mirror)
         if begin is None:
             return 0
@@ -42,7 +42,7 @@ class PeriodMaps:
         return offsets[partition]
 
     def of(self, partition: int) -> OffsetMap:
-        """The map of a partition."""
+        """A partition's map. Raises `refused` if it has none yet."""
         if partition >= len(self.maps):
             raise self.refused(f"{self.mirror.mirror_topic}-{partition} has no offset map yet")
         return self.maps[partition]
@@ -50,34 +50,34 @@ class PeriodMaps:
 
 @dataclass(frozen=True, slots=True)
 class TranslationMaps:
-    """The ways of one mirror topic in mode translate that are needed, the present one first
+    """The needed periods of one mirror topic in mode translate, the present one first
     (`mirror/offset_map/rules/periods.py`)."""
 
     periods: Sequence[PeriodMaps]
 
     def to_target(self, partition: int, source: int) -> Translation:
-        """Where a source offset is on the target."""
+        """The target offset for a source offset. Raises `refused` for one older than these periods."""
         period = self._period(partition, source, on_target=False)
         found = period.of(partition)
         return found.to_source(source) if period.mirror.is_reverse else found.to_target(source)
 
     def to_source(self, partition: int, target: int) -> Translation:
-        """Where a target offset is on the source."""
+        """The source offset for a target offset. Raises `refused` for one older than these periods."""
         period = self._period(partition, target, on_target=True)
         found = period.of(partition)
         return found.to_target(target) if period.mirror.is_reverse else found.to_source(target)
 
     def mirrored_to(self, partition: int) -> int | None:
-        """Below which source offset the target has everything; None when it is not behind at all."""
+        """The source offset below which the target has everything; None in reverse: the target is never behind."""
         return None if self.periods[0].mirror.is_reverse else self.periods[0].of(partition).read_to
 
     def mirrored_back_to(self, partition: int) -> int | None:
-        """While the topic is mirrored back: below which target offset the source has everything; None: not known."""
+        """While the topic is mirrored back: the target offset below which the source has everything; None: unknown."""
         maps = self.periods[0].maps
         return maps[partition].read_to if partition < len(maps) else None
 
     def begins(self, partition: int, *, on_target: bool) -> int:
-        """The lowest offset that can be translated by these ways."""
+        """The lowest offset that these periods can translate."""
         return self.periods[-1].begins(partition, on_target=on_target)
 
     def _period(self, partition: int, offset: int, *, on_target: bool) -> PeriodMaps:
@@ -93,11 +93,11 @@ class TranslationMaps:
 
 
 Maps = Mapping[str, TranslationMaps]
-"""By mirror topic; those in preserve mode need none."""
+"""By mirror topic; topics in mode preserve need none."""
 
 
 def translated(maps: Maps, key: TopicPartition, source_offset: int) -> Translation:
-    """One offset of the source, on the target."""
+    """The target offset for one source offset."""
     topic, partition = key
     return (
         maps[topic].to_target(partition, source_offset)
@@ -107,9 +107,9 @@ def translated(maps: Maps, key: TopicPartition, source_offset: int) -> Translati
 
 
 def carried(mirror: MirrorRecord, maps: Maps, partition: int, source_offset: int) -> Translation:
-    """What a group that stands at an offset of the source is to have on the target.
+    """The offset that a group at a source offset gets on the target.
 
-    In preserve mode an offset beyond what was mirrored at a failover is another record's by now.
+    In mode preserve, an offset beyond what was mirrored at a failover belongs to another record by now.
     """
     found = translated(maps, (mirror.mirror_topic, partition), source_offset)
     if mirror.mode is MirrorMode.TRANSLATE or not is_final(mirror) or partition >= len(mirror.starts):
@@ -124,12 +124,12 @@ def mirrored(
     """How far a topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped.
 
     Args:
-        mirror: of the topic; None where there is none.
-        source_offset: which is asked about; the answer where nothing will come any more, or the target is the origin.
-        position: of a mirror in preserve mode that runs; None where it is not known.
+        mirror: of the topic; None if there is none.
+        source_offset: the offset in question; returned if no more records will come, or the target is the origin.
+        position: of a running mirror in mode preserve; None if unknown.
     """
     if mirror is not None and (is_final(mirror) or mirror.is_reverse):
-        return source_offset  # nothing more will come, and is cut; or the target is the origin
+        return source_offset  # no more records will come, and `carried` caps the offset; or the target is the origin
     if topic in maps:
         return maps[topic].mirrored_to(partition)
     if mirror is not None and mirror.state is MirrorState.STOPPED and partition < len(mirror.starts):
@@ -138,5 +138,5 @@ def mirrored(
 
 
 def is_final(mirror: MirrorRecord) -> bool:
-    """True for a topic that failed over: what was not mirrored then never will be."""
+    """True for a topic that failed over: records not mirrored by then never will be."""
     return mirror.state is MirrorState.STOPPED and bool(mirror.cutover.not_mirrored)

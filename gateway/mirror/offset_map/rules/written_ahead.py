@@ -1,13 +1,11 @@
-"""What a process has written to a map topic, for as long as it may have to write it again. Pure.
+"""The records that a process has written to a map topic, kept while it may have to write them again. Pure.
 
-The topic is as durable as Kafka makes one, and yet two disks that fail together take the end of its log, acknowledged
-or not. Only the process that mirrors the partition knows the breakpoints that stood there. So it keeps its last
-records, and each time that it reads the topic to its end it looks for those that must be in what it reads: what is
-missing is lost, and is written again as it was. Chunks keep their writer and their batch, so that they mean what they
-meant.
+The topic is as durable as Kafka makes one, and yet two disks that fail together lose the end of its log, acknowledged
+or not. Only the process that mirrors the partition knows the lost breakpoints. So it keeps its last records, and
+whenever it reads the topic to its end it checks that they are there. It writes missing ones again unchanged: chunks
+keep their writer and their batch, and so their meaning.
 
-Marks are left out. What a mark says can be found out from the copy's log once more; one that is written again would say
-it of a log that is another one now.
+Marks are not kept. What a mark says can be derived from the copy's log again; an old one would be about another log.
 """
 
 from __future__ import annotations
@@ -19,11 +17,11 @@ from gateway.mirror.offset_map.rules.codec import MARK_BASE, decode_key
 from gateway.mirror.offset_map.rules.ledger import Change
 
 KEPT_BYTES: Final = 8 * 1024 * 1024
-"""Of keys and values: minutes of a compacted topic that is mirrored at full rate. Replicas are not so far behind."""
+"""Of keys and values: minutes of a compacted topic mirrored at full rate. Replicas do not lag that far."""
 
 
 class WrittenAhead:
-    """Args: how many bytes of keys and values are kept at most; the oldest records go first."""
+    """Args: how many bytes of keys and values to keep at most; the oldest records are dropped first."""
 
     __slots__ = ("_bytes", "_highest", "_limit", "_records")
 
@@ -40,7 +38,7 @@ class WrittenAhead:
         """The changes are in the topic, from offset `base` on.
 
         Returns:
-            True when the log went back: it took these records at offsets at or below those of earlier ones.
+            True when the log went back: these records have offsets at or below those of earlier ones.
         """
         went_back = base <= self._highest
         self._highest = base + len(changes) - 1
@@ -54,14 +52,14 @@ class WrittenAhead:
         return went_back
 
     def from_offset(self, offset: int) -> dict[bytes, int]:
-        """The keys of what was written at `offset` or beyond, with their offsets."""
+        """The keys of the records written at `offset` or beyond, with their offsets."""
         return {key: at for key, (at, _) in self._records.items() if at >= offset}
 
     def lost(self, expected: Mapping[bytes, int], read: Collection[bytes]) -> list[Change]:
-        """What is to be written again.
+        """The records to write again.
 
         Args:
-            expected: what `from_offset` said before the topic was read from that offset to its end.
+            expected: the result of `from_offset` before the topic was read from that offset to its end.
             read: the keys that were read.
         """
         return [

@@ -1,23 +1,23 @@
-"""The target's side of one partition's mirror: batches in order, some of them on their way.
+"""The target's side of one partition's mirror: batches in order, some of them in flight.
 
 Every batch carries its own target offset as sequence number, so the target's broker accepts only the exact
-continuation of its log. What this object adds is pace and recovery:
+continuation of its log. This object adds pace and recovery:
 
-* Of unknown outcome (any append that did not plainly succeed) nothing more is handed out. When all answers are in, the
-  owner reads the target's log end and calls `resume`.
+* After an append of unknown outcome (any that did not plainly succeed) it hands out no more. When all answers are in,
+  the owner reads the target's log end and calls `resume`.
 * The first append after a start and after an unknown outcome travels alone: while the broker has no state for our
   producer id it accepts any sequence, so a batch behind a refused first one would land at a wrong offset.
-* When another broker leads the partition, what the one before has not answered comes first, and then one append alone:
-  behind one that never came to the new leader, the next would land at its place for the same reason.
-* A broker takes one append of a partition after the other, each for one round trip to its replicas, so it takes some
-  hundred a second, however small they are. When more batches wait than may travel, those that are small are merged to
-  one (`protocol/batch/merge.py`). Such an append ends where one of its batches ends, as every other does: the log end
-  never lies inside a batch, and whoever goes on from there need not know how the batches below it were cut.
+* When the partition gets another leader, the former leader's answers are awaited first, and then one append travels
+  alone: if an append never reached the new leader, the next one would land in its place for the same reason.
+* A broker handles the appends to one partition one after the other, each for one round trip to its replicas: some
+  hundred a second, however small. When more batches wait than may be in flight, small ones are merged
+  (`protocol/batch/merge.py`). A merged append, too, ends where one of its batches ends: the log end never lies inside a
+  batch, and a mirror that resumes from there need not know how the batches below it were cut.
 
 A broker drops a producer's state once the *timestamp of its last batch* is older than `producer.id.expiration.ms` (a
-day), checked every ten minutes. While records older than that are copied, the rule is thus off for one append now and
-then. A single appender is in order without it; of two at once, one may then land twice, which is noticed at once by its
-offset (TARGET_DIVERGED).
+day), checked every ten minutes. So while older records are copied, the sequence check is off for one append now and
+then. A single appender keeps the order without it; of two at once, one may then append a batch twice, which its offset
+shows immediately (TARGET_DIVERGED).
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ from protocol.batch.merge import merged
 from protocol.errors import MalformedFrame
 
 MAX_IN_FLIGHT: Final = 5
-"""Appends of a partition on their way, of any size: enough for a target at hand."""
+"""Appends of one partition in flight, of any size: enough for a nearby target."""
 
 DEEP_BYTES: Final = 4 << 20
-"""More may travel while they are large and all together have no more bytes than this: that keeps a far target busy.
-That a broker remembers the last five batches of a producer is no limit here: nothing is sent again before the log end
-was read, so nobody relies on it to tell a duplicate."""
+"""More appends may be in flight while they are large and have no more bytes than this in total: that keeps a distant
+target busy. A broker remembers only the last five batches of a producer; that is no limit here, since the mirror never
+resends before it has read the log end, and so never relies on the broker to detect a duplicate."""
 
 DEEP: Final = 32
-"""And no more appends than this."""
+"""Large appends of one partition in flight, at most."""
 
 NOT_HELD: Final = 2**63 - 1
 
 MERGED_BYTES: Final = 256 << 10
-"""Most bytes of batches that are put together to one, until the target refuses one as too large."""
+"""Largest size of a merged append, until the target refuses one as too large."""
 
 MERGED_RECORDS: Final = 4096
-"""Most records, each of which costs one or two microseconds. Fewer than are read below the position
-(`WARM_UP_RECORDS`): what the copy's last batch was made of is compared with the source's log."""
+"""Most records of a merged append; each costs one or two microseconds. Fewer than are read below the position
+(`WARM_UP_RECORDS`), since the batches that the copy's last batch was made of are compared with the source's log."""
 
 SMALL: Final = MERGED_BYTES // 4
-"""Larger batches are not merged: there is little to gain."""
+"""Larger batches are not merged: that would gain little."""
 
 
 class Pending(NamedTuple):
-    """A batch on its way to the target: its base offset there and the offset after it; `data` is None for padding.
+    """A batch for the target: its base offset there and the offset after it; `data` is None for padding.
 
-    `source_following`: the source offset that reading goes on at after it; -1: the same as `following`. `stamped`: its
-    header is the one for the target already, and the offset map knows it by its checksum: it is never merged.
+    `source_following`: the source offset to read after it; -1: the same as `following`. `stamped`: it already has its
+    target header, and the offset map knows it by its checksum, so it is never merged.
     """
 
     base: int
@@ -73,7 +73,7 @@ class Pending(NamedTuple):
 
 
 class _Flight(NamedTuple):
-    """One append on its way, and the batches that it was made of: one, or several that were merged. `size`: bytes."""
+    """One append in flight, and its batches: one, or several merged ones. `size`: bytes."""
 
     base: int
     following: int
@@ -84,7 +84,7 @@ class _Flight(NamedTuple):
 class Append(NamedTuple):
     """One batch to produce, and the base offset that the answer must carry.
 
-    `stamp`: the batch's new header; empty when it is in `data` already, as what follows is.
+    `stamp`: the batch's new header; empty when `data` includes it.
     """
 
     base: int
@@ -98,18 +98,18 @@ class Append(NamedTuple):
 
 
 class AppendWindow:
-    """Queue and flights of one partition.
+    """The queue of one partition and its appends in flight.
 
     Attributes:
         position: the next target offset; everything below is known to be on the target.
-        source_position: the next source offset: everything below is on the target, or nothing to be copied.
-        held_at: batches at this target offset and beyond are not handed out yet: their breakpoints are not durable.
-        most_in_flight: how many appends of any size may travel at a time; 1: and no larger ones beside it.
-        most_merged: how many bytes of batches may be put together to one; 0: none.
+        source_position: the next source offset: everything below is on the target, or is not to be copied.
+        held_at: batches at this target offset and beyond are held back until their breakpoints are durable.
+        most_in_flight: how many appends of any size may be in flight; 1: not even a large one in addition.
+        most_merged: how many bytes of batches may be merged to one append; 0: none.
         pending_bytes: size of the batches not acknowledged yet.
         outstanding: appends handed out and not answered yet.
-        records, bytes: what this window saw acknowledged, without padding.
-        merged: batches that were acknowledged as a part of one.
+        records, bytes: acknowledged records and their bytes, without padding.
+        merged: batches that were acknowledged as part of a merged one.
         last_timestamp_ms: of the last batch acknowledged.
     """
 
@@ -142,7 +142,7 @@ class AppendWindow:
         self._in_flight = 0  # batches
         self._flying_bytes = 0
         self._alone = True
-        self._moves = False  # appends are open at the leader before
+        self._moves = False  # appends are unanswered at the former leader
         self.outcome_unknown = False
         self.outstanding = 0
         self.position = 0
@@ -175,17 +175,17 @@ class AppendWindow:
 
     @property
     def unsent(self) -> int:
-        """Batches queued and not in flight."""
+        """How many batches are queued and not in flight."""
         return len(self._queue)
 
     def push(self, batch: Pending) -> None:
-        """Queue the next batch; it must continue the last one."""
+        """Queue the next batch, which must continue the last one."""
         self._queue.append(batch)
         if batch.data is not None:
             self.pending_bytes += len(batch.data)
 
     def take(self) -> Append | None:
-        """The next append to produce, rewritten for the target; None when it is not the time."""
+        """The next append to produce, rewritten for the target; None while there is none to send."""
         queue = self._queue
         if self.outcome_unknown or not queue or not self._has_room() or queue[0].base >= self.held_at:
             return None
@@ -205,7 +205,7 @@ class AppendWindow:
         return Append(base, records, stamp)
 
     def leader_changed(self) -> None:
-        """Appends go to another broker from now on."""
+        """Another broker receives the appends from now on."""
         if self.outstanding:
             self._moves = self._alone = True
 
@@ -254,7 +254,7 @@ class AppendWindow:
         except TooLarge:
             self.most_merged = _size_of(small) // 2
             return None
-        except MalformedFrame:  # it goes as it is: the target's broker decides. Nor are others of its kind tried again
+        except MalformedFrame:  # sent as it is: the target's broker decides. No further merge is tried
             self.most_merged = 0
             return None
         for _ in small:
@@ -263,7 +263,7 @@ class AppendWindow:
         return Append(base, records, stamp)
 
     def merge_less(self, base: int) -> bool:
-        """The append that expected `base` was too large for the target. False when it was not a merged one."""
+        """The append that expected `base` was too large for the target: merge less. False when it was not merged."""
         for flight in self._flights:
             if flight.base == base and len(flight.batches) > 1:
                 self.most_merged = _size_of(flight.batches) // 2
@@ -274,7 +274,7 @@ class AppendWindow:
         """The append that expected `base` was acknowledged at offset `landed_at`.
 
         Raises:
-            CannotMirror: it landed elsewhere: somebody else writes to the target partition.
+            CannotMirror: it landed at another offset, so something else writes to the target partition.
         """
         self.outstanding -= 1
         if landed_at != base:
@@ -284,7 +284,7 @@ class AppendWindow:
                 "something other than the mirror writes to the target partition",
             )
         flights = self._flights
-        # In order there is one to drop. Behind an append of unknown outcome, this answer also resolves that one.
+        # Normally one append ends here. Behind an append of unknown outcome, this answer also resolves that one.
         while flights and flights[0].base <= base:
             _, _, batches, size = flights.popleft()
             self._in_flight -= len(batches)
@@ -299,17 +299,17 @@ class AppendWindow:
             self._alone = False
 
     def outcome_is_unknown(self) -> None:
-        """One answer went wrong (its append is counted as answered): hand out nothing until `resume`."""
+        """One append has an unknown outcome, and counts as answered: hand out nothing until `resume`."""
         self.outstanding -= 1
         self.outcome_unknown = True
 
     @property
     def wants_log_end(self) -> bool:
-        """Of unknown outcome, and all answers are in: the target's log end tells what was appended."""
+        """An outcome is unknown and all answers are in: now the target's log end shows what was appended."""
         return self.outcome_unknown and self.outstanding == 0
 
     def resume(self, log_end: int) -> None:
-        """Go on from the target's log end. What is queued below it is there already.
+        """Resume from the target's log end. Queued batches below it are on the target already.
 
         Raises:
             CannotMirror: the log end lies inside a batch.
@@ -331,7 +331,7 @@ class AppendWindow:
         self._moves = self.outcome_unknown = False
 
     def compact(self) -> None:
-        """Copy what is queued out of the fetch answers it lies in: a target that stalls must not keep those whole."""
+        """Copy queued batches out of their fetch answers, so a stalled target does not keep whole answers in memory."""
         for index, flight in enumerate(self._flights):
             if not all(map(_is_own, flight.batches)):
                 self._flights[index] = flight._replace(batches=tuple(map(_owned, flight.batches)))
@@ -339,7 +339,7 @@ class AppendWindow:
             self._queue = deque(map(_owned, self._queue))
 
     def clear(self) -> None:
-        """Forget everything queued. Answers still to come are only counted."""
+        """Forget all batches. Answers that are still to come are only counted."""
         self._queue.clear()
         self._flights.clear()
         self._in_flight = self._flying_bytes = 0
@@ -368,7 +368,7 @@ class AppendWindow:
 
 
 def _size_of(batches: Sequence[Pending]) -> int:
-    """Their bytes."""
+    """The bytes of these batches, without padding."""
     return sum(len(batch.data) for batch in batches if batch.data is not None)
 
 

@@ -1,4 +1,4 @@
-"""What one partition's mirror asks its shell to do. The shell does it and reports back by the input named.
+"""The commands of one partition's mirror to its shell. The shell reports each result by the input named after →.
 
 `delay_s` is how long to wait first, in seconds. Appends are not commands: the shell pulls them with
 `PartitionMirror.take`, so that it can put one batch of each of several partitions into one request.
@@ -30,7 +30,7 @@ class ReadSourceLog:
 
 @dataclass(frozen=True, slots=True)
 class PlanStart:
-    """Find the start of the source log anew, with the batch that holds it → `start_planned`."""
+    """Find the present start of the source log and the batch that holds it → `start_planned`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,19 @@ class DeleteRecords:
 
 @dataclass(frozen=True, slots=True)
 class RefreshSource:
-    """The source's metadata is stale, or tells more than the error did: refresh it soon."""
+    """Refresh the source's metadata soon: it is stale, or will tell more than the error did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """The partition is padded and trimmed: it may be read."""
+    """The partition is padded and trimmed: clients may read it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecideBreakpoints:
     """Bring the ledger up to the target's log end `log_end` (`mirror/offset_map/topic.py`) → `breakpoints_decided`.
 
-    `lost`: the target has lost what was beyond `log_end`, and the map must say so first.
+    `lost`: the target has lost the records beyond `log_end`, and the map must say so first.
     """
 
     log_end: int
@@ -65,14 +65,14 @@ class DecideBreakpoints:
 
 @dataclass(frozen=True, slots=True)
 class WriteBreakpoints:
-    """Make breakpoints durable → `breakpoints_written`. The shell goes on trying until they are."""
+    """Make breakpoints durable → `breakpoints_written`. The shell retries until they are."""
 
     planned: PlannedBreakpoints
 
 
 @dataclass(frozen=True, slots=True)
 class LookAhead:
-    """Find out where the source's next batch from `offset` on is → `looked_ahead`. Its log goes up to `bound`."""
+    """Find the source's next batch at or beyond `offset` → `looked_ahead`. The source's log ends at `bound`."""
 
     offset: int
     bound: int
@@ -80,16 +80,16 @@ class LookAhead:
 
 @dataclass(frozen=True, slots=True)
 class WorkBeside:
-    """Do `work` in a thread → `worked`. It is about the rest of a fetch answer. `at`: where reading stands."""
+    """Do `work`, the rest of a fetch answer, in a thread → `worked`. `at`: (position, fetch offset) of the cursor."""
 
     work: Callable[[OpeningTerms], Opened]
     at: tuple[int, int]
-    again: Callable[[float], Commands]  # take that answer once more; called with the time
+    again: Callable[[float], Commands]  # reads that answer again; called with the time
 
 
 @dataclass(frozen=True, slots=True)
 class RecordsLost:
-    """The source deleted what it had at source offsets `first` .. `following`-1; the mirror goes on behind it."""
+    """The source deleted its offsets `first` .. `following`-1 before they were mirrored; the mirror skips them."""
 
     first: int
     following: int

@@ -1,7 +1,7 @@
-"""The source's side of one partition's mirror: reads fetched batches in order and lets nothing slip.
+"""The source's side of one partition's mirror: reads fetched batches in order, without gaps.
 
-Each batch must begin at the offset after the last one. Reading starts a little below the mirror's position, so
-that the producer table is warm after a restart: batches below the position only feed the table.
+Each batch must begin at the offset after the last one. Reading starts somewhat below the mirror's position, so that the
+producer table is warm after a restart: batches below the position only feed the table.
 """
 
 from __future__ import annotations
@@ -34,40 +34,42 @@ from protocol.batch.schema_ids import ReencodedIds
 from protocol.errors import MalformedFrame
 
 WARM_UP_MS: Final = 15 * 60 * 1000
-"""How far below the position reading starts, in milliseconds of the log's own time: for as long as the tables that are
-handed over at a cutover are kept (`routing_build.PRODUCERS_KEPT_MS`)."""
+"""How far below the position reading starts, in milliseconds of the log's timestamps: as long as a cutover's tables are
+kept (`routing_build.PRODUCERS_KEPT_MS`)."""
 WARM_UP_RECORDS: Final = 10_000
-"""And in offsets, at least: timestamps are the producers', and may be anything."""
+"""The least number of offsets below the position: producers' timestamps may be anything."""
 WARM_UP_MOST: Final = 2_000_000
-"""And at most: 200 s at 10,000 records a second, more than a Java producer retries for (delivery.timeout.ms: 120 s)."""
+"""The greatest number of offsets: 200 s at 10,000 records a second, longer than a Java producer retries
+(delivery.timeout.ms: 120 s)."""
 
 _NOT_COPYABLE: Final = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 
 
 class NotAsItIs(CannotMirror):
-    """A log that cannot be copied batch by batch with equal offsets. The slow path may do it."""
+    """A log that cannot be copied batch by batch with equal offsets. The slow path may be able to."""
 
 
 class CorruptBatch(Exception):
-    """A fetched batch whose bytes are not what the source wrote. Fetching it again may help."""
+    """A fetched batch whose bytes are not those the source wrote. Fetching it again may help."""
 
 
 class FetchCursor:
-    """Where reading stands.
+    """The reading position in the source's log.
 
     Attributes:
         position: source offset of the next batch to queue.
         fetch_offset: source offset to fetch next; below `position` while warming up.
         last_epoch: leader epoch of the last batch read (-1 before), for divergence checks (KIP-595).
         gateway_records: records read so far whose producer got its id through the gateway.
-        slow_path: takes the log as it is; None: batches are copied with equal offsets, and any other log is an error.
-        may_slow_down: set to `slow_path` at the first batch that needs it; None: never.
-        carried_to: up to which source offset the producer table knew all when it was carried over, or was started
-            again: there reading starts. None: as far below the position as the constants above say.
-        recent: the first offset of the last WARM_UP_MS of the source's log, None where that is not known.
-        rewriter: writes ids of schemas anew in what is queued; None: it is copied as bytes.
-        allowance: for opening batches on the event loop; None: any.
-        opened: what a thread has made of the answer that is read next.
+        slow_path: copies any log; None: batches are copied with equal offsets, and a log that does not allow it is an
+            error.
+        may_slow_down: becomes `slow_path` at the first batch that needs it; None: never.
+        carried_to: reading starts here: the source offset below which the producer table was complete when it was
+            carried over or restarted. None: start as far below the position as the constants above say.
+        recent: the first offset of the last WARM_UP_MS of the source's log; None if unknown.
+        rewriter: rewrites schema ids in queued batches; None: they are copied as bytes.
+        allowance: for opening batches on the event loop; None: unlimited.
+        opened: a thread's result for the answer that is read next.
     """
 
     __slots__ = (
@@ -107,20 +109,20 @@ class FetchCursor:
 
     @property
     def warm(self) -> bool:
-        """All that is to be read below the position was read: the producer table is as good as it gets."""
+        """Everything to read below the position was read: the producer table is as complete as it gets."""
         return self.fetch_offset >= self.position
 
     @property
     def table_read_to(self) -> int | None:
-        """Up to which source offset the producer table knows all that it must; None: not yet, there is a gap in it."""
+        """The source offset below which the producer table is complete; None: it still has a gap."""
         return self.fetch_offset if self._started and self.warm else self.carried_to
 
     def start(self, position: int, log_start: int, copied: CopiedTail | None = None) -> None:
         """Queue from `position` on; read from below it, for the producer table, but not below the source's log start.
 
         (A log may start inside a batch: then `position` is that batch's base, and reading starts at the log start.)
-        `copied` is the target's last batch below `position`: the source must still have what it was made of, which is
-        read unless it is far below.
+        `copied` is the target's last batch below `position`: the source must still have the batches it was made of,
+        which are read unless they are far below.
         """
         if self.carried_to is not None:
             self.carried_to = self.table_read_to
@@ -134,18 +136,18 @@ class FetchCursor:
         self.last_epoch = -1
 
     def _read_from(self, position: int) -> int:
-        if self.carried_to is not None:  # the batch before, too, to be compared with the copy's last one
+        if self.carried_to is not None:  # include the batch before, which is compared with the copy's last one
             return max(min(self.carried_to, position - 1), position - WARM_UP_MOST)
         least = position - WARM_UP_RECORDS
         return least if self.recent is None else min(least, max(self.recent, position - WARM_UP_MOST))
 
     def nothing_below(self) -> None:
-        """The source has no batch between where reading stands and the position."""
+        """The source has no batch between the fetch offset and the position."""
         self.fetch_offset = max(self.fetch_offset, self.position)
         self.last_epoch = -1
 
     def skip_to(self, position: int) -> None:
-        """Another appender is ahead: its batches need not be queued. The last ones are read, for the producer table."""
+        """Another appender is ahead: do not queue its batches, but read the last of them for the producer table."""
         if position > self.position:
             self._move(position)
             if self.fetch_offset < position - WARM_UP_MOST:
@@ -153,29 +155,31 @@ class FetchCursor:
                 self.last_epoch = -1
 
     def go_on(self, position: int) -> None:
-        """Read on from another position, in any direction."""
+        """Resume reading at another position, in either direction."""
         self._move(position)
         self.fetch_offset = position
         self.last_epoch = -1
 
     def _move(self, position: int) -> None:
-        """What was known of the batches at another one, and waited for there, is not of this one."""
+        """Set the position, and drop the comparison and the wait that belonged to the former one."""
         self.position = position
         self._copied = None
         if self.rewriter is not None:
             self.rewriter.waiting = None
 
     def read(self, records: memoryview, aborted: Sequence[tuple[int, int]] = ()) -> None:
-        """Queue the batches of one fetch answer, which was asked for from `fetch_offset`.
+        """Queue the batches of one fetch answer, whose request began at `fetch_offset`.
 
         Args:
             aborted: its aborted transactions, (producer id, first offset).
 
         Raises:
             CannotMirror: an offset gap, a batch that lies across the position, or one that cannot be copied.
-            CorruptBatch: a batch that fails its checksum, or is none; those before it are queued.
-            MissingIds: a batch has ids that are not in the map; likewise.
-            Beside: the next batch, or what is behind it, is to be opened in a thread; likewise.
+            CorruptBatch: a batch that fails its checksum, or bytes that are no batch.
+            SchemaIdsMissing: a batch has ids that the map lacks.
+            Beside: the next batch, or one after it, must be opened in a thread.
+
+        After the last three, the batches before the failing one are queued.
         """
         if self.slow_path is not None:
             self._read_slowly(self.slow_path, records, aborted)
@@ -203,8 +207,7 @@ class FetchCursor:
             raise CorruptBatch(f"source offset {self.fetch_offset}: {exc}") from None
 
     def _read_slowly(self, slow_path: Translator, records: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
-        """Whatever is between two batches is an offset gap here, so the answer must be to the question that was asked
-        last."""
+        """Any distance between two batches is an offset gap here, so the answer must be the one to the last request."""
         if self._copied is not None:
             self._check_copied(self._copied, records)
         before = self.position
@@ -218,7 +221,7 @@ class FetchCursor:
             raise CorruptBatch(str(exc)) from None
         except TooMuch:
             raise Beside(partial(self._open_items, records, self.position, aborted, self._ids())) from None
-        finally:  # what came before a corrupt batch is queued
+        finally:  # the batches before a corrupt one are queued
             self._note_batches(records)
             if self.position > before:
                 self.fetch_offset = self.position
@@ -229,7 +232,7 @@ class FetchCursor:
         return self._converted(records, self.position, aborted, self._ids(), on_the_loop(self.allowance))
 
     def _ids(self) -> Mapping[int, int]:
-        """The id map as of now; not to be asked by a thread."""
+        """The current id map. Not to be called by a thread."""
         return {} if self.rewriter is None else self.rewriter.ids()
 
     def _converted(
@@ -240,7 +243,7 @@ class FetchCursor:
         ids: Mapping[int, int],
         terms: OpeningTerms,
     ) -> Iterator[Item]:
-        """What is to be appended from `position` on."""
+        """The items to append from `position` on."""
         rewriter = self.rewriter
         try:
             for item in convert(records, position, aborted, max_inflated=terms.inflated, spend=terms.spend):
@@ -260,7 +263,7 @@ class FetchCursor:
         ids: Mapping[int, int],
         terms: OpeningTerms,
     ) -> Opened:
-        """In a thread: it changes nothing here."""
+        """Runs in a thread, so it changes no state."""
         items: list[Item] = []
         try:
             items.extend(self._converted(records, position, aborted, ids, terms))
@@ -269,7 +272,7 @@ class FetchCursor:
         return Opened(items=items)
 
     def _open_batches(self, records: memoryview, position: int, ids: Mapping[int, int], terms: OpeningTerms) -> Opened:
-        """In a thread, likewise."""
+        """Runs in a thread, so it changes no state."""
         found: dict[int, ReencodedIds | Exception] = {}
         rewriter = self.rewriter
         if rewriter is None:
@@ -286,7 +289,7 @@ class FetchCursor:
                     break
                 if made.unknown:
                     break
-        except MalformedFrame:  # an old format, or a batch that is none: found again when the answer is read
+        except MalformedFrame:  # an old format, or bytes that are no batch: found again when the answer is read
             pass
         return Opened(found)
 
@@ -299,7 +302,7 @@ class FetchCursor:
         return rewriter.taken(made, base)
 
     def _check_copied(self, copied: CopiedTail, records: memoryview) -> None:
-        """Before anything is queued behind it. What cannot be read is `convert`'s to tell of."""
+        """Compare with the copy before anything after it is queued. Unreadable batches are reported by `convert`."""
         try:
             for header, _ in iter_batches(records):
                 if copied.saw(header):
@@ -311,7 +314,7 @@ class FetchCursor:
             return
 
     def _note_batches(self, records: memoryview) -> None:
-        """Of the batches up to the position note producers, leader epoch, and where to go on while warming up."""
+        """For the batches up to the position, note producers, leader epoch and, while warming up, the fetch offset."""
         try:
             for header, _ in iter_batches(records):
                 following = header.next_offset
@@ -319,7 +322,7 @@ class FetchCursor:
                     self.fetch_offset = following
                     self.last_epoch = header.partition_leader_epoch
                     self._note(header)
-        except OldFormat:  # nothing to warm up with: these have no producer ids
+        except OldFormat:  # nothing to warm up with: old formats have no producer ids
             self.fetch_offset = self.position
             self.last_epoch = -1
         except MalformedFrame:
@@ -331,7 +334,7 @@ class FetchCursor:
         if base == self.position:
             if header.attributes & _NOT_COPYABLE or header.count != delta + 1:
                 raise _not_copyable(header)
-            if not crc_is_valid(data, header):  # rewriting makes a new checksum: it must not bless broken bytes
+            if not crc_is_valid(data, header):  # rewriting makes a new checksum, which must not hide broken bytes
                 raise CorruptBatch(f"the source batch at offset {base} fails its checksum")
             if self.rewriter is not None:
                 data = self._rewritten(self.rewriter, data, base)

@@ -1,9 +1,9 @@
-"""What is compared of the last batch that two logs are said to have in common. Pure.
+"""Compares the last batch that two logs are believed to share. Pure.
 
 Log ends say nothing about contents: a source that lost its leader uncleanly may have been written again up to the same
-offset. A copy has another header (producer, sequence, epoch) and, in mode preserve, the very records behind it: but of
-a LogAppendTime batch, whose records carry their producer's timestamps there, and the log's own in the copy. It may have
-been made of several batches of the source (`append_window.py`); these are compared as what they make together.
+offset. A copy has another header (producer, sequence, epoch) and, in mode preserve, exactly the same records, except in
+a LogAppendTime batch: its records carry the producer's timestamps on the source, and the log's own in the copy. A copy
+may have been made of several source batches (`append_window.py`); these are compared as the one batch they make.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _NO_RECORDS = -1
 
 
 class LastBatch(NamedTuple):
-    """One batch, or several that were put together.
+    """The compared properties of one batch, or of several merged ones.
 
-    `is_dense`: every offset has a record. `records_crc`: the CRC-32C of the records as they are encoded, decompressed;
-    -1 where they cannot be put together, which no copy is like.
+    `is_dense`: every offset has a record. `records_crc`: the CRC-32C of the encoded records, decompressed; -1 where
+    they cannot be merged, which equals no copy.
     """
 
     base: int
@@ -41,7 +41,7 @@ class LastBatch(NamedTuple):
         """From one or more batches that follow each other, as they were fetched.
 
         Raises:
-            TooMuch: it is asked for `on_loop`, the event loop, and takes more than may be done there.
+            TooMuch: `on_loop` is set, and it takes more work than the event loop allows.
         """
         headers = [read_batch_header(batch) for batch in batches]
         if on_loop and len(batches) > 1 and sum(header.count for header in headers) > LOOP_UNITS:
@@ -64,25 +64,25 @@ def _records_crc(batches: Sequence[memoryview], inflated: int) -> int:
         if len(batches) > 1:
             records = memoryview(merged(batches, producer_id=-1, sequence=-1)[1])
         return crc32c(decompress(read_batch_header(batches[0]).codec, records, inflated))
-    except MalformedFrame as exc:  # a single one was copied as bytes, whatever they are
+    except MalformedFrame as exc:  # a single batch was copied as bytes, whatever they are
         if isinstance(exc, TooLarge) and inflated < MAX_INFLATED:
             raise TooMuch from None
         return crc32c(records) if len(batches) == 1 else _NO_RECORDS
 
 
 def are_alike(source: LastBatch, copy: LastBatch, copied_from: tuple[int, int], *, as_bytes: bool) -> bool:
-    """True when what the source has may be what `copy` was made of.
+    """True when `copy` may have been made from `source`.
 
     Args:
-        source: what it has at these offsets, from the batch that holds the first to the one that holds the last.
-        copied_from: the first and the last offset of the source that the copy's batch stands for.
-        as_bytes: the copy has the source's records as they are (mode preserve).
+        source: the source's batches at these offsets, from the one that holds the first to the one that holds the last.
+        copied_from: the first and last source offset that the copy's batch stands for.
+        as_bytes: the copy has the source's records unchanged (mode preserve).
     """
     base, last = copied_from
     if last > source.last or source.base > last:
         return False
     dense = source.is_dense and copy.is_dense
-    if dense and source.last == last and source.base > base:  # the first ones are deleted there
+    if dense and source.last == last and source.base > base:  # the source has deleted its first records
         return source.max_timestamp <= copy.max_timestamp
     if not dense or (source.base, source.last) != (base, last):  # a part of a larger one, or thinned out by compaction
         return True

@@ -1,9 +1,9 @@
-"""The last batch of the target's log: does it carry our mark?
+"""The last batch of the target's log: did this mirror write it, and is it a copy of the source?
 
 Every batch of a mirror has its own offset as sequence number, under the mirror's producer id. So the last batch
 alone proves that nothing else wrote to the partition: a foreign batch at the end has another producer id, and one
-further back pushed all later ones away from their sequence numbers. And what the source has at its place proves that
-the source is still the one that was copied, and that the place is the right one (`CopiedTail`).
+further back has shifted all later batches away from their sequence numbers. The source's batches at the same place
+prove that the source is still the one that was copied, and that the place is right (`CopiedTail`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CannotMirror(Exception):
 
 
 class LogTail(NamedTuple):
-    """What is compared of the last batch before the target's log end. `max_timestamp` is None if the broker set it."""
+    """The compared fields of the last batch before the target's log end. `max_timestamp`: None if the broker set it."""
 
     base: int
     following: int
@@ -52,16 +52,16 @@ class LogTail(NamedTuple):
 
 
 class CopiedTail:
-    """The target's last batch, held against the batches of the source that it was made of, as they come by.
+    """Compares the target's last batch with the source batches that it was made of, as they are read.
 
-    It was made of one batch of the source, whole or a part, or of several that were merged (`append_window.py`): then
-    the first of them begins where it begins, and their largest timestamp is its own. Compaction takes records out of a
-    batch, and whole batches away; it never puts two together.
+    It was made of one source batch, whole or in part, or of several merged ones (`append_window.py`): then the first of
+    these begins where it begins, and their largest timestamp is its own. Compaction removes records from a batch, and
+    whole batches; it never joins two.
 
     Args:
         base, last: the offsets on the source of its first and last record.
         max_timestamp: its largest timestamp; None if the target's broker set it.
-        is_equal: offsets are the same on both sides, so no batch of the source may begin before it and end inside.
+        is_equal: offsets are equal on both sides, so no source batch may begin before it and end inside.
     """
 
     __slots__ = (
@@ -82,16 +82,16 @@ class CopiedTail:
         self.max_timestamp = max_timestamp
         self.is_equal = is_equal
         self._expected = base  # where the next batch begins if none is missing
-        self._is_whole = True  # all from `base` on were seen
+        self._is_whole = True  # all batches from `base` on were seen
         self._is_dense = True  # with all of their records
         self._starts_inside = True
         self._latest = _NO_TIMESTAMP
 
     def saw(self, header: BatchHeader) -> bool:
-        """The next batch of the source. True when none is to be seen any more.
+        """Compare the next batch of the source. True when the comparison is finished.
 
         Raises:
-            CannotMirror: it is another one than was copied.
+            CannotMirror: it is not the batch that was copied.
         """
         if header.next_offset <= self.base:
             return False
@@ -114,7 +114,7 @@ class CopiedTail:
         return True
 
     def _compare(self, last: BatchHeader) -> None:
-        """With the batch of the source that holds the last record, and all before it that were seen."""
+        """Compare at the source batch that holds the last record, with all batches seen before it."""
         if last.last_offset > self.last:
             if last.base_offset > self.base:  # copies end where a batch ends
                 raise self._other(last, "it begins within it")

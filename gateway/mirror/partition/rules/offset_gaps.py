@@ -1,6 +1,6 @@
-"""Source offsets at which there is nothing to copy (any more): the mirror goes on behind them, where it may.
+"""Source offsets with nothing to copy, from the beginning or by now: the mirror skips them, where it may.
 
-A gap cannot be had with equal offsets, so each of these is a matter of the slow path, and of breakpoints.
+Equal offsets allow no gap, so each skip needs the slow path and a breakpoint.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from protocol.batch.reencode import Skip
 
 
 def position_refused(state: PartitionState, first: int, end: int) -> Commands:
-    """The source refused what was asked for; its log goes from `first` to `end`. Raises CannotMirror if that is final.
+    """The source refused our position; its log spans `first` to `end`. Raises CannotMirror if that is final.
 
-    Begins anew if nothing was copied yet, and skips what was deleted if the mirror may.
+    Starts again if nothing was copied yet, and skips deleted records if the mirror may.
     """
     if state.phase is not PartitionPhase.COPYING:
         return NOTHING
@@ -29,7 +29,7 @@ def position_refused(state: PartitionState, first: int, end: int) -> Commands:
 
 
 def skip_to(state: PartitionState, first: int) -> Commands:
-    """Read on at `first`: what the source had before is an offset gap. Nothing where the mirror may not skip."""
+    """Resume reading at `first`; the offsets below become an offset gap. Does nothing if the mirror may not skip."""
     translator = state.translator
     if translator is None or not state.skip_deleted:
         return NOTHING
@@ -39,11 +39,11 @@ def skip_to(state: PartitionState, first: int) -> Commands:
 
 
 def nothing_up_to(state: PartitionState, offset: int, bound: int) -> Commands:
-    """The source has no batch from `offset` up to its end `bound`, as a `LookAhead` found, perhaps long ago."""
+    """A `LookAhead`, perhaps long ago, found no batch of the source from `offset` up to its end `bound`."""
     translator = state.translator
     busy = (
         state.phase is not PartitionPhase.COPYING or state.deciding or state.window.outcome_unknown
-    )  # contested: of unknown outcome too
+    )  # a contested end implies an unknown outcome
     if busy or translator is None or state.source.cursor.fetch_offset != offset:
         return NOTHING
     if state.source.cursor.position >= bound:

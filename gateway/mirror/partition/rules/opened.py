@@ -1,11 +1,10 @@
-"""Batches that have to be opened: how much of that is done on the event loop, and what is done beside it. Pure.
+"""Batches that must be opened: how much of that happens on the event loop, and how much in a thread. Pure.
 
-Most batches are copied as bytes. Where ids of schemas are written anew, or a batch cannot stay as it is, its records
-are looked at one by one, and whoever may write one topic of the source decides how many they are and how much they
-inflate to. So on the event loop only so much is done for one fetch answer (`Allowance`). What is more is done in a
-thread, for the rest of that answer; then the answer is read on with what the thread has made (`Opened`), in the same
-order and by the same rules. The partition fetches nothing meanwhile. A batch that inflates to more than `MOST_INFLATED`
-is a bomb, and the mirror fails with it.
+Most batches are copied as bytes. Where schema ids are rewritten, or a batch cannot stay as it is, its records are read
+one by one, and anyone who may write to one topic of the source decides how many they are and how much they inflate to.
+So the event loop does a limited amount of this per fetch answer (`Allowance`). A thread opens the rest of the answer;
+then reading resumes with the thread's result (`Opened`), in the same order and by the same rules. The partition fetches
+nothing meanwhile. A batch that inflates to more than `MOST_INFLATED` is a bomb, and fails the mirror.
 
     fetched ──► opened ──► queued
                   └──► TooMuch ──► WorkBeside, in a thread ──► the same answer again, with Opened ──► queued
@@ -25,19 +24,19 @@ from protocol.batch.schema_ids import ReencodedIds
 from protocol.batch.work import Spend, unlimited
 
 LOOP_UNITS: Final = 4_096
-"""Records that are looked at on the event loop, for all partitions of one fetch answer: some six milliseconds."""
+"""Records read on the event loop, for all partitions of one fetch answer: some six milliseconds."""
 LOOP_INFLATED: Final = 2 << 20
-"""Bytes that a batch may have there when decompressed."""
+"""Largest decompressed size of a batch, in bytes, on the event loop."""
 MOST_INFLATED: Final = 64 << 20
-"""And anywhere. A producer's batch of a megabyte has that at a ratio of 64."""
+"""Largest decompressed size anywhere: a producer's batch of a megabyte at a ratio of 64."""
 
 
 class TooMuch(Exception):
-    """More than may be done on the event loop."""
+    """More work than the event loop allows."""
 
 
 class Allowance:
-    """What may still be done on the event loop for one fetch answer."""
+    """How many records may still be read on the event loop for one fetch answer."""
 
     __slots__ = ("left",)
 
@@ -45,7 +44,7 @@ class Allowance:
         self.left = LOOP_UNITS
 
     def refill(self) -> None:
-        """Another answer."""
+        """The next answer begins."""
         self.left = LOOP_UNITS
 
     def spend(self, count: int) -> None:
@@ -56,13 +55,13 @@ class Allowance:
 
 
 class OpeningTerms(NamedTuple):
-    """By which batches are opened: `inflated` bytes at most, and `spend` is told of the work."""
+    """Limits for opening batches: `inflated` bytes at most; `spend` counts the work."""
 
     inflated: int
     spend: Spend
 
     def refusal(self, found: TooLarge) -> Exception:
-        """What follows from a batch that is larger."""
+        """The exception for a larger batch: TooMuch on the event loop, CannotMirror beyond every limit."""
         if self.inflated < MOST_INFLATED:
             return TooMuch()
         return CannotMirror(
@@ -73,25 +72,25 @@ class OpeningTerms(NamedTuple):
 
 
 def on_the_loop(allowance: Allowance | None) -> OpeningTerms:
-    """Those of the event loop; None: nobody waits."""
+    """The terms of the event loop; None: no limit but `MOST_INFLATED`."""
     return beside(unlimited) if allowance is None else OpeningTerms(LOOP_INFLATED, allowance.spend)
 
 
 def beside(spend: Spend) -> OpeningTerms:
-    """Those of a thread beside it."""
+    """The terms of a thread."""
     return OpeningTerms(MOST_INFLATED, spend)
 
 
 Item = tuple[Piece | Skip, int]
-"""What is to be appended next, and how many ids were written anew in it."""
+"""What to append next, and how many ids were rewritten in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a thread has made of the rest of a fetch answer.
+    """The rest of a fetch answer, as opened by a thread.
 
-    `batches`: by their first source offset, where they stay as they are but for their ids. `items`: where they do not;
-    `error`: what comes behind the last one.
+    `batches`: by first source offset, where only the ids of a batch change. `items`: for the slow path; `error`: raised
+    after the last item.
     """
 
     batches: Mapping[int, ReencodedIds | Exception] = field(default_factory=dict)
@@ -99,14 +98,14 @@ class Opened:
     error: Exception | None = None
 
     def again(self) -> Iterator[Item]:
-        """`items`, then the error."""
+        """The items, then the error is raised."""
         yield from self.items or ()
         if self.error is not None:
             raise self.error
 
 
 class Beside(Exception):
-    """What is to be done in a thread before reading can go on."""
+    """Reading can resume only after `work` was done in a thread."""
 
     def __init__(self, work: Callable[[OpeningTerms], Opened]) -> None:
         super().__init__("the rest of a fetch answer is opened in a thread")

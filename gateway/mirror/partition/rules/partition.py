@@ -1,10 +1,10 @@
-"""One partition's mirror, without I/O: from what the source and the target answer to what is asked of them next.
+"""One partition's mirror, without I/O: answers of the source and the target in, commands out.
 
 Theory of operation
 -------------------
 The target partition is written under one producer id, epoch 0, and every batch carries its own target offset
 (mod 2^31) as sequence number. So the target's broker refuses anything that is not the exact continuation of
-its log, and nothing needs to be remembered across a crash: the position is the target's log end.
+its log, and the mirror need not remember anything across a crash: its position is the target's log end.
 
 Phases::
 
@@ -13,22 +13,21 @@ Phases::
     any ──► FAILED (for good), any ──► STOPPED
 
 STARTING reads both logs and decides (`start.py`). PADDING appends null records up to `PartitionStart.pad_to`
-(`state.py`). COPYING queues what was fetched (`SourceSide`) and hands it out in order (`TargetSide`); per batch there
-is no more to it than `fetched`, `take` and `append_answered`. A partition is *readable* (may be read) once it is padded
-and the target's log start has been moved up to `source_start`; from then on its offsets are a promise, so a source that
-lost records is an error and no reason to pad again.
+(`state.py`). COPYING queues fetched batches (`SourceSide`) and hands them out in order (`TargetSide`); a batch needs
+only `fetched`, `take` and `append_answered`. A partition is *readable* once it is padded and the target's log start has
+been moved up to `source_start`; from then on its offsets are a promise, so a source that lost records is an error and
+no reason to pad again.
 
-What became of an append of unknown outcome, the target's log end tells (`unknown_outcome.py`). Behind offsets at
-which the source has nothing to copy (any more) the mirror goes on if it may (`offset_gaps.py`). All share a
-`PartitionState`.
+The target's log end tells the outcome of an append whose answer was lost (`unknown_outcome.py`). The mirror skips
+offsets at which the source has nothing to copy, if it may (`offset_gaps.py`). All share a `PartitionState`.
 
-`TargetSide` speaks target offsets and `SourceSide` source offsets: the same numbers in mode preserve. In mode translate
-an offset map stands between them (`mirror/partition/rules/translator.py`): the source position is what the map says for
-the target's log end, so it is never remembered either. Such a partition is not padded, and readable at once. One in
-mode preserve that has a ledger goes over to the slow path at the first batch that needs it, and translates from the
-first breakpoint.
+`TargetSide` works with target offsets and `SourceSide` with source offsets: the same numbers in mode preserve. In mode
+translate an offset map relates them (`mirror/partition/rules/translator.py`): the source position is what the map says
+for the target's log end, so it is not stored either. Such a partition is not padded, and is readable immediately. A
+partition in mode preserve that has a ledger switches to the slow path at the first batch that needs it, and translates
+from the first breakpoint.
 
-All inputs return the commands to carry out (`commands.py`). `now` is a monotonic clock in seconds.
+All inputs return the commands to execute (`commands.py`). `now` is a monotonic clock in seconds.
 """
 
 from __future__ import annotations
@@ -63,18 +62,18 @@ from gateway.state.records import MirrorError, PartitionStart
 from protocol.errors import ErrorCode, error_name
 
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
-"""What a target says to a batch beyond `max.message.bytes` or `segment.bytes`."""
+"""The target's errors for a batch beyond `max.message.bytes` or `segment.bytes`."""
 
 
 class PartitionMirror(PartitionState):
-    """See the module's text; what it is made from and what it knows: `PartitionState`. Its first input is `begin`."""
+    """See the module docstring; arguments and attributes: `PartitionState`. The first input is `begin`."""
 
     __slots__ = ()
 
     # -- both logs ---------------------------------------------------------------------------------------------
 
     def target_log(self, start: int, end: int, tail: LogTail | None, now: float) -> Commands:
-        """The target's log start and end, as ListOffsets gave them, and its last batch (None: the log is empty)."""
+        """The target's log start and end from ListOffsets, and its last batch (None: the log is empty)."""
         self.target_start = start
         self.tail = tail
         if self.phase is PartitionPhase.STARTING and not self.target_known:
@@ -95,16 +94,16 @@ class PartitionMirror(PartitionState):
         return map_known_at_start(self, translator, end)
 
     def breakpoints_written(self, planned: PlannedBreakpoints) -> Commands:
-        """They are durable: the batches that waited for them may go."""
+        """The breakpoints are durable: the batches that waited for them may be appended."""
         if self.translator is not None and not self.ended:
             self.translator.durable(planned.up_to, planned.run)
         return NOTHING
 
     def looked_ahead(self, offset: int, bound: int, *, following: int | None) -> Commands:
-        """The base offset of the source's next batch at or beyond `offset`; None when it sent none.
+        """The base offset of the source's next batch at or beyond `offset`; None when the source sent none.
 
-        Only the next batch proves that there is nothing before it. Without one nothing is known: a broker that cannot
-        read its tiered storage in time answers just so, and what looks like an offset gap would be lost.
+        Only the next batch proves that there are no records before it. An empty answer proves nothing: a broker that
+        cannot read its tiered storage in time sends one too, and to take it for an offset gap would lose records.
         """
         if following is None:
             self.source.unproven(bound)
@@ -116,7 +115,7 @@ class PartitionMirror(PartitionState):
         return NOTHING if self.ended else self.target.log_unknown(message)
 
     def source_log(self, start: int, end: int, now: float, recent: int | None = None) -> Commands:
-        """The source's log start and high watermark, as ListOffsets gave them; `recent`: see `FetchCursor`."""
+        """The source's log start and high watermark from ListOffsets; `recent`: see `FetchCursor`."""
         self.source.asked = False
         if recent is not None:
             self.source.cursor.recent = recent
@@ -143,7 +142,7 @@ class PartitionMirror(PartitionState):
         if self.ended:
             return NOTHING
         self.source.back_off(message, now)
-        if self.phase is PartitionPhase.STARTING:  # what the target holds can be served without the source
+        if self.phase is PartitionPhase.STARTING:  # the records on the target can be served without the source
             return self._guarded(lambda: place(self))
         if self.contested_end is not None:
             self.source.asked = True
@@ -158,13 +157,13 @@ class PartitionMirror(PartitionState):
         return self.begin()
 
     def records_deleted(self) -> Commands:
-        """The target's log start is at `source_start` now."""
+        """DeleteRecords has moved the target's log start to `source_start`."""
         self.deleting = False
         self.target_start = max(self.target_start, self.start.source_start)
         return self._guarded(lambda: trimmed(self))
 
     def delete_failed(self, message: str) -> Commands:
-        """DeleteRecords did not go through: try again."""
+        """DeleteRecords failed: try again."""
         if self.ended:
             return NOTHING
         self.target.last_error = message
@@ -173,12 +172,12 @@ class PartitionMirror(PartitionState):
     # -- source ------------------------------------------------------------------------------------------------
 
     def wants_fetch(self, now: float) -> bool:
-        """True when the partition should be in the next fetch, from `source.cursor.fetch_offset`."""
+        """True when the next fetch should include the partition, from `source.cursor.fetch_offset`."""
         return self.phase is PartitionPhase.COPYING and not self._is_lost and self.source.ready(now)
 
     @property
     def _is_lost(self) -> bool:
-        """It is not known where reading is to go on: the offset map is asked, or the source."""
+        """The offset to read next is unknown until the offset map or the source has answered."""
         return self.translator is not None and (self.deciding or (self.contested_end is not None and self.slow))
 
     def fetched(
@@ -194,21 +193,21 @@ class PartitionMirror(PartitionState):
         """A fetch answer without error.
 
         Args:
-            asked: the offset it was asked from; nothing else tells a late answer from an offset gap.
-            stable: the last stable offset, -1 when not told.
+            asked: the fetch offset of its request; nothing else distinguishes a late answer from an offset gap.
+            stable: the last stable offset, -1 if absent.
             aborted: the aborted transactions in it, (producer id, first offset).
-            log_start: the source's, -1 when not told.
+            log_start: the source's log start, -1 if absent.
         """
         if self.phase is not PartitionPhase.COPYING:
             return NOTHING
-        if asked >= 0 and asked != self.source.cursor.fetch_offset:  # the question was another one: no continuation
+        if asked >= 0 and asked != self.source.cursor.fetch_offset:  # an answer to an older question
             return NOTHING
         if self._is_lost:
-            return NOTHING  # not before the position is known again
+            return NOTHING  # the position is not known yet
         return self._read(lambda: self.source.fetched(records, high_watermark, now, stable, aborted, log_start))
 
     def worked(self, command: WorkBeside, opened: Opened, now: float) -> Commands:
-        """What a thread was to make of the rest of a fetch answer is there."""
+        """A thread has opened the rest of a fetch answer."""
         if self.phase is not PartitionPhase.COPYING or self._is_lost:
             self.source.working = False
             return NOTHING
@@ -225,7 +224,7 @@ class PartitionMirror(PartitionState):
         return commands
 
     def look_at_ids(self, now: float) -> Commands:
-        """Once a second: is what the partition waits for in the id map by now, or for too long not?"""
+        """Once a second: resume when the id map has the missing ids, fail when it has lacked them for too long."""
         rewriter = self.rewriter
         if rewriter is None or rewriter.waiting is None or self.phase is not PartitionPhase.COPYING:
             return NOTHING
@@ -253,9 +252,9 @@ class PartitionMirror(PartitionState):
     def append_answered(
         self, base: int, code: int, landed_at: int, message: str = "", repeated: bool = False
     ) -> Commands:
-        """The target answered the append that expected `base`: `landed_at` counts when `code` is 0.
+        """The target answered the append that expected `base`; `landed_at` is valid when `code` is 0.
 
-        `repeated`: the target had a batch of these sequences already. In mode translate that need not be this one.
+        `repeated`: the target already had a batch with these sequences. In mode translate that may be another batch.
         """
         if self.ended:
             self.window.outstanding -= 1
@@ -281,14 +280,14 @@ class PartitionMirror(PartitionState):
         return commands
 
     def append_unknown(self, message: str) -> Commands:
-        """The connection broke, or no answer came: the outcome of one append is unknown."""
+        """The outcome of one append is unknown: the connection broke, or no answer came."""
         if self.ended:
             self.window.outstanding -= 1
             return NOTHING
         return self.target.unknown(message)
 
     def take(self) -> Append | None:
-        """The next batch to produce, if it is the time."""
+        """The next batch to produce; None while there is none to send."""
         return self.window.take()
 
     # -- end ---------------------------------------------------------------------------------------------------
@@ -303,7 +302,7 @@ class PartitionMirror(PartitionState):
         return (Fail(error, message),)
 
     def stop(self) -> None:
-        """Hand out nothing more; what is in flight is still to be answered (`window.outstanding`)."""
+        """Stop handing out batches. Appends in flight still await their answers (`window.outstanding`)."""
         if not self.ended:
             self.phase = PartitionPhase.STOPPED
         self.window.clear()

@@ -1,7 +1,7 @@
-"""The last batches of each producer of the gateway on one partition, as the mirror saw them go by.
+"""The last batches of each of the gateway's producers on one partition, as the mirror read them.
 
-Handed over at promote: a retry of a batch that was already mirrored is then answered with its old offset, as
-a broker would, instead of being appended again. Like a broker it keeps five batches per producer id
+A promote hands the table over: then a retry of an already mirrored batch is answered with its old offset, as a broker
+would do, and not appended again. Like a broker, the table keeps five batches per producer id
 (ProducerStateEntry.NUM_BATCHES_TO_RETAIN) and forgets them when the producer's epoch changes.
 """
 
@@ -20,7 +20,7 @@ BATCHES_PER_PRODUCER: Final = 5
 MAX_PRODUCERS: Final = 10_000
 
 FORGOTTEN_S: Final = 15 * 60.0
-"""Longer than clients retry: delivery.timeout.ms is 2 minutes in Java, message.timeout.ms 5 in librdkafka."""
+"""Longer than clients retry: delivery.timeout.ms is 2 minutes in Java, message.timeout.ms 5 minutes in librdkafka."""
 
 _MARK_S: Final = 30.0
 _MOST_BYTES: Final = BATCHES_PER_PRODUCER * ROW.size
@@ -42,8 +42,8 @@ KnownBatches = PackedProducers | Mapping[int, tuple[ProducerEntry, ...]]
 class CarriedTable(NamedTuple):
     """A producer table on its way to where the partition runs next.
 
-    `read_to`: source offset up to which every batch was looked at that a table has to know of. `entries`: some may be
-    at or above `read_to`.
+    `read_to`: every batch below this source offset that a table must know was read. `entries`: some may be at or above
+    `read_to`.
     """
 
     read_to: int
@@ -51,12 +51,12 @@ class CarriedTable(NamedTuple):
 
 
 class ProducerTable:
-    """Bounded: the producer that has been silent longest is forgotten first, at the latest `FORGOTTEN_S` after its last
-    batch was read. That is counted from when it was read here, never by the batch's own timestamp, which may be any
-    time: no earlier than its broker appended it, so nothing is forgotten that a client may still retry.
+    """Bounded: it forgets the producer that has been silent longest first, and every producer `FORGOTTEN_S` after its
+    last batch was read. Age counts from the reading here, not from the batch's timestamp, which may be anything. A
+    batch is read no earlier than its broker appended it, so no batch is forgotten that a client may still retry.
 
-    A table that was carried over stays packed until a batch is noted. A gateway may take thirty partitions in one turn
-    of its event loop, with ten thousand producers each, and hand them over again soon, without one batch in between.
+    A carried-over table stays packed until a batch is noted: a gateway may take over thirty partitions in one turn of
+    its event loop, with ten thousand producers each, and hand them on soon without a batch in between.
     """
 
     __slots__ = ("_aged_at", "_batches", "_carried", "_marks", "_max_producers", "_next_offset")
@@ -64,8 +64,8 @@ class ProducerTable:
     def __init__(self, max_producers: int = MAX_PRODUCERS) -> None:
         self._batches: dict[int, bytes] = {}  # each one's last batches, rows of `ROW`; in order of last use
         self._max_producers = max_producers
-        self._carried: PackedProducers | None = None  # all that is known, as long as it is not taken apart
-        self._aged_at: float | None = None  # when that was first to age
+        self._carried: PackedProducers | None = None  # the whole table, until it is unpacked
+        self._aged_at: float | None = None  # first `age` while packed
         self._next_offset = 0
         self._marks: deque[tuple[float, int]] = deque()  # (when, everything below this offset had been read by then)
 
@@ -75,11 +75,11 @@ class ProducerTable:
 
     @property
     def at_most(self) -> int:
-        """How many batches are known, at most; nothing is taken apart for that."""
+        """Upper bound of the number of known batches; does not unpack the table."""
         return BATCHES_PER_PRODUCER * len(self._batches) if self._carried is None else len(self._carried)
 
     def saw(self, producer_id: int, epoch: int, first_sequence: int, last_offset_delta: int, base_offset: int) -> None:
-        """Note one batch. A batch at or below one already noted (fetched twice) is ignored."""
+        """Note one batch. Ignores a batch at or below the last one noted (it was fetched twice)."""
         if self._carried is not None:
             self._take_apart()
         if base_offset < self._next_offset:
@@ -97,7 +97,7 @@ class ProducerTable:
         self._batches[producer_id] = batches[-_KEPT_BYTES:] + row
 
     def age(self, now: float) -> None:
-        """Forget who has been silent for long. `now`: monotonic seconds; cheap, and to be called now and then."""
+        """Forget long-silent producers. `now`: monotonic seconds. Cheap; to be called regularly."""
         if self._carried is not None:
             if self._aged_at is None:
                 self._aged_at = now
@@ -117,7 +117,7 @@ class ProducerTable:
             del self._batches[silent]
 
     def carry_over(self, entries: Iterable[ProducerEntry]) -> None:
-        """Begin with what another mirror of the partition knew. Packed it is what its table's `packed` has told."""
+        """Start from the table of another mirror of the partition; a packed one must come from `packed`."""
         if isinstance(entries, PackedProducers) and not self._next_offset and self._carried is None:
             self._carried = entries or None
             return
@@ -142,14 +142,14 @@ class ProducerTable:
             self._marks.append((self._aged_at, self._next_offset))
 
     def packed(self) -> PackedProducers:
-        """All batches known now, by producer id, those of a producer in order."""
+        """All known batches, by producer id, those of one producer in order."""
         if self._carried is not None:
             return self._carried
         known = tuple(self._batches.values())
         return PackedProducers.later(partial(_joined, known), BATCHES_PER_PRODUCER * len(known))
 
     def entries(self) -> tuple[ProducerEntry, ...]:
-        """All batches known, by offset, lowest first: an object for each."""
+        """All known batches as objects, by offset, lowest first."""
         self._take_apart()
         return tuple(sorted(self.packed(), key=lambda entry: entry.base_offset))
 
@@ -166,12 +166,12 @@ def _joined(known: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def offset_behind(entry: ProducerEntry) -> int:
-    """Of a batch that stands at its offset of the log that it was read from: the offset after it."""
+    """The offset after a batch, in the log that `base_offset` belongs to."""
     return entry.base_offset + ((entry.last_sequence - entry.first_sequence) & 0x7FFFFFFF) + 1
 
 
 class OffsetsBehind(Sequence[int]):
-    """Of each of some batches the offset after it; worked out for those that are looked at."""
+    """The offset after each of some batches, computed on access."""
 
     __slots__ = ("_batches",)
 
@@ -193,7 +193,7 @@ class OffsetsBehind(Sequence[int]):
 
 
 def by_producer(entries: Iterable[ProducerEntry]) -> Mapping[int, tuple[ProducerEntry, ...]]:
-    """The entries of one partition by producer id: every Produce after a cutover is looked up in it."""
+    """The entries of one partition by producer id, for the lookup of every Produce after a cutover."""
     found: dict[int, tuple[ProducerEntry, ...]] = {}
     for entry in entries:
         found[entry.producer_id] = (*found.get(entry.producer_id, ()), entry)
@@ -204,11 +204,11 @@ def retry_of(entries: KnownBatches, batch: bytes | bytearray | memoryview) -> in
     """The offset a batch got on the source, if it repeats one of `entries`; None if it is to be appended.
 
     The broker's own rule (ProducerStateEntry.findDuplicateBatch): same producer id, epoch, first and last
-    sequence. A batch without a producer id has no identity and is always new. Whatever is no v2 batch is left
-    to the target to judge.
+    sequence. A batch without a producer id has no identity and is always new. The target judges anything that is no v2
+    batch.
 
     Args:
-        entries: what was handed over for the partition at the cutover.
+        entries: the batches handed over for the partition at the cutover.
         batch: one record batch as a producer sends it.
     """
     if len(batch) < _HEADER_BYTES:

@@ -1,10 +1,9 @@
-"""Ids of schemas in what one partition's mirror copies: written anew through the link's id map, or waited for. Pure.
+"""Schema ids in the records of one partition's mirror: rewritten through the link's id map, or waited for. Pure.
 
-For topics with `MirrorRecord.translates_ids`; any other one is copied as bytes and has none of this. A batch of the
-source goes through `translated` before it is queued. So what is queued, sent, and sent again are the same bytes, and
-the offset map knows them by their checksum. With an id that the map lacks nothing of the batch, nor of what comes
-behind it, is queued: reading stops there until the map has the id (`SchemaIdsMissing`), and the same offset is fetched
-again.
+Only for topics with `MirrorRecord.translates_ids`; all others are copied as bytes. A batch of the source goes through
+`translated` before it is queued. So the queued, sent and resent bytes are the same, and the offset map knows them by
+their checksum. If the map lacks an id, neither the batch nor any batch after it is queued: reading stops there until
+the map has the id (`SchemaIdsMissing`), and the same offset is fetched again.
 
     fetched ──► translated ──► queued
                      └──► waits, fetches nothing ──► the map has the ids: fetched again
@@ -25,13 +24,13 @@ from protocol.batch.reencode import Piece
 from protocol.batch.schema_ids import ReencodedIds, SchemaIdPlaces, translated
 
 MOST_TOLD: Final = 100
-"""Ids of a partition that are told of; there may be as many as a batch has records."""
+"""How many missing ids of a partition are reported; a batch may have one per record."""
 
-_GAP_S: Final = 5.0  # between two looks; what is more was no waiting: the link was paused
+_GAP_S: Final = 5.0  # longest time between two looks that counts as waiting: beyond it the link was paused
 
 
 class SchemaIdsMissing(Exception):
-    """A batch has ids that are not in the map. `at`: its first source offset."""
+    """A batch has ids that the map lacks. `at`: its first source offset."""
 
     def __init__(self, ids: frozenset[int], at: int) -> None:
         super().__init__(f"source offset {at}: {_named(ids)}")
@@ -40,8 +39,8 @@ class SchemaIdsMissing(Exception):
 
 
 class SchemaIdWait(NamedTuple):
-    """What a partition waits for. `for_s`: since when, in seconds that it could have been brought; `looked`: when
-    that was counted last, on the monotonic clock."""
+    """The ids a partition waits for. `for_s`: for how many seconds, without those in which the link was paused;
+    `looked`: when `for_s` was last updated, monotonic seconds."""
 
     ids: frozenset[int]
     at: int
@@ -56,17 +55,17 @@ class SchemaIdWait(NamedTuple):
 
 
 class IdRewriter:
-    """Of one partition.
+    """Rewrites the ids of one partition.
 
     Args:
-        ids: source id -> target id, as of now.
-        places: where ids are, of `ID_PLACES`.
+        ids: returns the current map, source id -> target id.
+        places: where records carry ids, of `ID_PLACES`.
 
     Attributes:
-        ids: see above. Asked on the event loop alone, where the records change that the map is made of.
-        patience_s: how long an id may be missing before that is final.
-        waiting: None while nothing is missing.
-        written: ids that were written anew since the mirror began here.
+        ids: see above. Called on the event loop only, where the records behind the map change.
+        patience_s: how long an id may be missing before the mirror fails.
+        waiting: None while no id is missing.
+        written: ids rewritten since the mirror began here.
     """
 
     __slots__ = ("_places", "ids", "patience_s", "waiting", "written")
@@ -80,18 +79,18 @@ class IdRewriter:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Ids that are waited for, the lowest ones."""
+        """The lowest missing ids, at most `MOST_TOLD`."""
         return () if self.waiting is None else tuple(sorted(self.waiting.ids)[:MOST_TOLD])
 
     def translated(self, batch: memoryview, ids: Mapping[int, int], at: int, terms: OpeningTerms) -> ReencodedIds:
-        """A batch of the source, with the target's ids. Asks for nothing and changes nothing here, so threads may call.
+        """A batch of the source with the target's ids. Changes no state, so threads may call it.
 
         Args:
             ids: source id -> target id.
-            at: its first source offset, for messages.
+            at: the batch's first source offset, for messages.
 
         Raises:
-            TooMuch: by `terms` it is not done here.
+            TooMuch: the batch exceeds `terms`.
             CannotMirror: it inflates to more than is opened anywhere.
             MalformedFrame: it cannot be read.
         """
@@ -101,28 +100,28 @@ class IdRewriter:
             raise terms.refusal(TooLarge(f"the batch at source offset {at}: {exc}")) from None
 
     def of_piece(self, piece: Piece, ids: Mapping[int, int], at: int, terms: OpeningTerms) -> Item:
-        """What is appended under other offsets, likewise. Raises MissingIds, besides."""
+        """Same as `translated`, for a piece of the slow path. Also raises SchemaIdsMissing."""
         made = self.translated(memoryview(piece.data), ids, at, terms)
         if made.unknown:
             raise SchemaIdsMissing(made.unknown, at)
         return replace(piece, data=memoryview(made.batch)), made.count
 
     def taken(self, made: ReencodedIds, at: int) -> memoryview:
-        """It is to be queued. Raises MissingIds: an id of it is not in the map."""
+        """The batch to queue; counts its ids. Raises SchemaIdsMissing if the map lacks one of them."""
         if made.unknown:
             raise SchemaIdsMissing(made.unknown, at)
         self.written += made.count
         return memoryview(made.batch)
 
     def begin_waiting(self, missing: SchemaIdsMissing, now: float) -> None:
-        """Nothing is fetched any more until `look` finds the ids."""
+        """Stop fetching until `look` finds the ids."""
         self.waiting = SchemaIdWait(missing.ids, missing.at, 0.0, now)
 
     def look(self, now: float) -> bool:
-        """True when what was waited for is in the map: reading goes on.
+        """True when the map now has all missing ids, so that reading resumes.
 
         Raises:
-            CannotMirror: it is not, for `patience_s`.
+            CannotMirror: an id has been missing for `patience_s`.
         """
         waiting = self.waiting
         if waiting is None:

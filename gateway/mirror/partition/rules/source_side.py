@@ -1,7 +1,7 @@
-"""What the source's answers mean for one partition: when to fetch, and what an error of a fetch says.
+"""What the source's answers mean for one partition: when to fetch, and what a fetch error implies.
 
-Fetching pauses while much waits for the target, after an error (backoff), and while the source's log bounds are
-being read to find out why it refused our position.
+Fetching pauses while too much waits for the target, after an error (backoff), and while the source's log bounds are
+being read to find out why the source refused our position.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ PAUSE_BYTES: Final = 16 << 20
 """Fetching pauses when more than this is queued, and resumes at half of it. Less where many partitions share memory."""
 
 FETCH_BYTES: Final = 1 << 20
-"""What a fetch asks for at first. Twice as much after each answer that was full, up to half of what may be queued: the
-next fetch is not sent before the answer is there, so what is on its way from a far source must be worth the way."""
+"""The size of the first fetch. It doubles after each full answer, up to half of what may be queued: a fetch waits for
+the answer before it, so from a distant source one answer must carry enough for the round trip."""
 
 BATCHES_AT_ONCE: Final = 2_000
-"""An answer with more batches is not made larger: nothing else happens while they are looked at, some microseconds
-each."""
+"""After an answer with more batches the fetch size does not grow: the event loop is blocked while they are read, some
+microseconds each."""
 
 BATCH_BYTES: Final = 400
-"""Memory that a queued batch takes beside its bytes (measured: 396, with CPython 3.11)."""
+"""Memory overhead of a queued batch (measured: 396 bytes, with CPython 3.11)."""
 
 _FULL: Final = 0.75
-"""An answer ends where a batch ends, so one that is full may be a batch short."""
+"""A full answer ends where a batch ends, so it may be a batch short."""
 
 PATIENCE_S: Final = 300.0
 """The default of `cluster.link.retry.timeout.ms`."""
 
 EMPTY_ANSWERS: Final = 3
-"""So many answers in a row without records, below the source's end, before it is asked where the next ones are."""
+"""After this many answers in a row without records, below the source's end, ask where the next records are."""
 
 
 class SourceBehind(CannotMirror):
-    """The source's log ends below what was copied or read of it. A broker that leads no more, and has not heard of it,
-    says so of a log that is whole: it is final only when it stays so (`SourceSide.behind`)."""
+    """The source's log ends below what was copied or read from it. A broker that no longer leads, and does not know it
+    yet, reports this for an intact log: it is final only if it lasts (`SourceSide.behind`)."""
 
 
 class SourceSide:
@@ -67,13 +67,13 @@ class SourceSide:
     asked: a read of the source's log bounds is under way.
     full: fetching waits for the target.
     fetch_bytes: how much the next fetch asks for.
-    last_error: what is being retried, "" once a fetch went well again.
-    patience_s: how long the source may refuse to be read before that is final.
-    pause_bytes: the limit of what may be queued.
-    follower: the last answer is a follower's: its high watermark may be lower than what is known of the leader's.
+    last_error: what is being retried; "" once a fetch has succeeded again.
+    patience_s: how long the source may refuse to be read before the mirror fails.
+    pause_bytes: how much may be queued.
+    follower: the last answer came from a follower, whose high watermark may be lower than the leader's.
     told_end: the high watermark of the last answer, to which `stable` belongs; -1 before.
-    leader_bytes, follower_bytes: of records that leaders and followers have sent.
-    working: a thread opens what was fetched last; nothing is fetched meanwhile.
+    leader_bytes, follower_bytes: bytes of records that leaders and followers have sent.
+    working: a thread is opening the last fetch answer; nothing is fetched meanwhile.
     """
 
     __slots__ = (
@@ -137,16 +137,16 @@ class SourceSide:
 
     @property
     def waits_for_ids(self) -> bool:
-        """The next batch has ids of schemas that the id map lacks: nothing is fetched until it has them."""
+        """The next batch has schema ids that the id map lacks: nothing is fetched until it has them."""
         return self.cursor.rewriter is not None and self.cursor.rewriter.waiting is not None
 
     @property
     def waits(self) -> bool:
-        """For something that tells of itself: ids of schemas, or a thread."""
+        """The partition waits for schema ids or for a thread, the end of which touches it."""
         return self.working or self.waits_for_ids
 
     def counts(self, size: int, *, follower: bool) -> None:
-        """Whose answer is about to be taken, and how many bytes of records it has."""
+        """Note whose answer comes next, and count its bytes of records."""
         self.follower = follower
         if follower:
             self.follower_bytes += size
@@ -162,7 +162,7 @@ class SourceSide:
         aborted: Sequence[tuple[int, int]] = (),
         log_start: int = -1,
     ) -> Commands:
-        """A fetch answer without error. Raises CannotMirror for what cannot be copied."""
+        """A fetch answer without error. Raises CannotMirror if it cannot be copied."""
         self.told_end = high_watermark
         self.end = max(self.end, high_watermark) if self.follower else high_watermark
         self.start = max(self.start, log_start)
@@ -195,9 +195,9 @@ class SourceSide:
         return NOTHING if self.cursor.fetch_offset >= self.stable else self._missing()
 
     def worked(self, command: WorkBeside, opened: Opened, now: float) -> Commands:
-        """A thread has opened what was fetched. Raises as `fetched`."""
+        """A thread has opened the fetch answer: read it now. Raises as `fetched`."""
         self.working = False
-        if (self.cursor.position, self.cursor.fetch_offset) != command.at:  # it is read elsewhere by now
+        if (self.cursor.position, self.cursor.fetch_offset) != command.at:  # reading has moved elsewhere meanwhile
             return NOTHING
         self.cursor.opened = opened
         try:
@@ -217,14 +217,14 @@ class SourceSide:
         return self.fetched(records, high_watermark, now, stable, aborted, log_start)
 
     def _fit(self, size: int, batches: int) -> None:
-        """How much to ask for after an answer of `size` bytes."""
+        """Set the size of the next fetch, after an answer of `size` bytes."""
         if size >= self.fetch_bytes * _FULL and batches <= BATCHES_AT_ONCE:
             self.fetch_bytes = max(FETCH_BYTES, min(2 * self.fetch_bytes, self.pause_bytes // 2))
         elif size < self.fetch_bytes // 4 or batches > BATCHES_AT_ONCE:
             self.fetch_bytes = max(FETCH_BYTES, self.fetch_bytes // 2)
 
     def _missing(self) -> Commands:
-        """No records below the stable end: others took up the answer's size, or there are none up to the end."""
+        """An empty answer below the stable end: other partitions filled the answer, or there are no more records."""
         self._empty += 1
         if self.cursor.may_slow_down is None or self._empty < EMPTY_ANSWERS:
             return NOTHING
@@ -232,7 +232,7 @@ class SourceSide:
         return (LookAhead(self.cursor.fetch_offset, self.stable),)
 
     def unproven(self, bound: int) -> None:
-        """The source has a log up to `bound` and sends nothing of it: that is shown, and is asked again."""
+        """The source has a log up to `bound` and sends no records of it: show that, and fetch again."""
         self._unproven = True
         self.last_error = (
             f"the source sends no records from offset {self.cursor.fetch_offset} on, although its log goes up to "
@@ -245,7 +245,7 @@ class SourceSide:
             self.last_error = ""
 
     def failed(self, code: int, now: float) -> Commands:
-        """A fetch answer with an error for this partition. Raises CannotMirror when it never will be readable."""
+        """A fetch answer with an error for this partition. Raises CannotMirror if it will never be readable."""
         action = FETCH_ACTIONS.get(code, FetchAction.BACK_OFF)
         what = f"fetch at source offset {self.cursor.fetch_offset}: {error_name(code)}"
         if action is FetchAction.UNREADABLE:
@@ -268,7 +268,7 @@ class SourceSide:
             raise CannotMirror(MirrorError.AUTHORIZATION_ERROR, f"{what}, for {lasts_s:.0f} s")
 
     def diverged(self, epoch: int, end_offset: int) -> CannotMirror:
-        """The source's log has another history than what was read from it (KIP-595)."""
+        """The error for a source whose log has another history than the records read from it (KIP-595)."""
         return CannotMirror(
             MirrorError.UNEXPECTED_TRUNCATION,
             f"the source was truncated: leader epoch {epoch} ends at offset {end_offset} there, "
@@ -276,7 +276,7 @@ class SourceSide:
         )
 
     def check_bounds(self, first: int, end: int) -> None:
-        """The source refused our position; its log goes from `first` to `end`. Raises CannotMirror if that is final."""
+        """The source refused our position; its log spans `first` to `end`. Raises CannotMirror if that is final."""
         cursor = self.cursor
         if cursor.position < first:
             raise records_lost(cursor.position, first)
@@ -289,9 +289,9 @@ class SourceSide:
             cursor.start(cursor.position, first)
 
     def behind(self, found: SourceBehind, now: float) -> Commands:
-        """Have it be asked again, of whoever leads by what another broker tells; shown meanwhile.
+        """Show the error, refresh the metadata from another broker, and ask the leader again.
 
-        Raises `found` once it has been so for as long as a target's log end may be low.
+        Raises `found` once it has lasted for `LOW_LOG_END_S`.
         """
         if self._behind_since is None:
             self._behind_since = now
@@ -303,11 +303,11 @@ class SourceSide:
 
     @property
     def is_behind(self) -> bool:
-        """It was at the last look, and is asked again."""
+        """At the last look the source's log was too short, and is being read again."""
         return self._behind_since is not None
 
     def not_behind(self) -> None:
-        """Its log goes as far as it must."""
+        """The source's log is long enough."""
         if self._behind_since is not None:
             self._behind_since = None
             self.last_error = ""
@@ -320,7 +320,7 @@ class SourceSide:
 
 
 def records_lost(position: int, first: int) -> CannotMirror:
-    """The source's log starts beyond the mirror's position."""
+    """The error for a source whose log starts beyond the mirror's position."""
     return CannotMirror(
         MirrorError.SOURCE_RECORDS_DELETED,
         f"the source deleted {first - position} records before they were mirrored: its log starts at {first}, "

@@ -1,7 +1,7 @@
-"""Where one partition's mirror begins: from the two logs to the first batch, and on until the partition may be read.
+"""Where one partition's mirror begins: from both logs to the first batch, and until the partition is readable.
 
-Nothing was written down before: the target's log end, compared with the source's log, says all. What is below
-`PartitionStart.pad_to` is padding, and what is below `source_start` is to be trimmed on the target.
+There is no checkpoint: the target's log end, compared with the source's log, says everything. Below
+`PartitionStart.pad_to` the target has padding; below `source_start` it is to be trimmed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from gateway.state.records import MirrorError
 
 
 def target_log_known(state: PartitionState, end: int, now: float) -> Commands:
-    """The target's log ends at `end`. Raises CannotMirror when it cannot be this mirror's.
+    """The target's log ends at `end`. Raises CannotMirror when that cannot be this mirror's log.
 
-    Where offsets are translated, the map must not be ahead of the log: its breakpoints would belong to other records.
-    Those of what the target has lost are cut.
+    In mode translate the map must not be ahead of the log: its breakpoints would belong to other records. Breakpoints
+    of records that the target has lost are cut.
     """
     lost = False
     if state.translates and state.translator is not None:
@@ -53,13 +53,13 @@ def target_log_known(state: PartitionState, end: int, now: float) -> Commands:
 
 
 def decide(state: PartitionState, translator: Translator, end: int, *, lost: bool = False) -> Commands:
-    """Have the ledger learn which of its breakpoints hold, now that the target's log ends at `end`."""
+    """Have the ledger decide which of its breakpoints hold, given that the target's log ends at `end`."""
     state.deciding = True
     return (DecideBreakpoints(end, translator.run, lost),)
 
 
 def map_known_at_start(state: PartitionState, translator: Translator, end: int) -> Commands:
-    """The ledger is up to the target's log end `end`. When it knows of a longer log, that end is looked at again."""
+    """The ledger is decided up to the target's log end `end`. If it knows of a longer log, the end is read again."""
     if state.translates and translator.ledger.reached > end:
         state.target_known = False
         return (ReadTargetLog(LOOK_AGAIN_S),)
@@ -79,7 +79,7 @@ def place(state: PartitionState) -> Commands:
     position, start = state.window.position, state.start
     if state.source_bounds is not None:
         first, end = state.source_bounds
-        if position <= start.pad_to and first > start.source_start:  # nothing copied: the start may still move
+        if position <= start.pad_to and first > start.source_start:  # nothing was copied, so the start may still move
             return (PlanStart(),)
         _check_source(state, first, end)
     if position < start.pad_to:
@@ -91,7 +91,7 @@ def place(state: PartitionState) -> Commands:
     state.phase = PartitionPhase.COPYING
     first = state.source_bounds[0] if state.source_bounds else max(position, start.source_start)
     tail = state.tail
-    if tail is None or position <= max(start.pad_to, state.handed_over_at):  # the last batch is another writer's
+    if tail is None or position <= max(start.pad_to, state.handed_over_at):  # not a copy: padding, or another writer's
         state.source.cursor.start(position, first)
     else:
         copied = CopiedTail(tail.base, tail.following - 1, tail.max_timestamp, is_equal=True)
@@ -132,7 +132,7 @@ def _place_translated(state: PartitionState, translator: Translator) -> Commands
 
 
 def _copied_tail(state: PartitionState, translator: Translator) -> CopiedTail | None:
-    """The target's last batch where the map says that it is on the source; None when it is not this mirror's copy."""
+    """The target's last batch at its source offsets by the map; None when it is not this mirror's copy."""
     tail = state.tail
     if tail is None or not state.copied or tail.base < max(state.handed_over_at, state.start.pad_to):
         return None
@@ -151,7 +151,7 @@ def _ahead(error: MirrorError, end: int, at: int) -> SourceBehind:
 
 
 def go_on_to_readable(state: PartitionState) -> Commands:
-    """More is on the target, not readable yet: is the padding done, or enough copied to trim the log?"""
+    """More records are on the target, and it is not readable yet: check whether it is padded, or can be trimmed now."""
     position, start = state.window.position, state.start
     if state.phase is PartitionPhase.PADDING:
         if position >= start.pad_to:
@@ -170,12 +170,12 @@ def _trim(state: PartitionState) -> Commands:
 
 
 def trimmed(state: PartitionState) -> Commands:
-    """The target's log start is at `source_start` now. Raises as `place` does."""
+    """DeleteRecords has moved the target's log start to `source_start`. Raises as `place` does."""
     return place(state) if state.phase is PartitionPhase.STARTING else make_readable(state)
 
 
 def make_readable(state: PartitionState) -> Commands:
-    """The partition may be read: said once."""
+    """Declare the partition readable, once."""
     if state.readable:
         return NOTHING
     state.readable = True

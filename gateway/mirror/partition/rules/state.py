@@ -1,8 +1,7 @@
-"""What one partition's mirror knows: all that its decisions go by. How it works: see
-`mirror/partition/rules/partition.py`.
+"""The state of one partition's mirror, on which all its decisions rest. Theory: `mirror/partition/rules/partition.py`.
 
-Padding is part of it: null records fill the target up to the source's first offset, so that offsets are equal from
-there on.
+Padding is here, too: null records fill the target up to the source's first offset, so that offsets are equal from there
+on.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from gateway.mirror.partition.rules.translator import Translator
 from gateway.state.records import MirrorError, PartitionStart
 
 PADDING_BATCH: Final = 1_000_000
-"""Records in one batch of padding, unless the target's max.message.bytes is too small for that."""
+"""Records in one batch of padding, unless it exceeds the target's max.message.bytes."""
 
 
 class Padding:
-    """Of one partition. `wall_ms`: the time of day in milliseconds, for the timestamps."""
+    """Queues the padding of one partition. `wall_ms`: the time of day in milliseconds, for the timestamps."""
 
     __slots__ = ("_batch", "_wall_ms", "_window")
 
@@ -36,7 +35,7 @@ class Padding:
         self._batch = PADDING_BATCH
 
     def queue(self, pad_to: int) -> None:
-        """Queue as many batches as may travel at a time, up to the target offset `pad_to`."""
+        """Queue as many batches as may be in flight, up to the target offset `pad_to`."""
         window = self._window
         while len(window) < MAX_IN_FLIGHT:
             base = window.newest.following if window.newest else window.position
@@ -45,7 +44,7 @@ class Padding:
             window.push(Pending(base, min(base + self._batch, pad_to), None, self._wall_ms()))
 
     def halve(self) -> bool:
-        """From now on in batches of half the size; False when they are of one record already."""
+        """Use batches of half the size from now on; False when they have one record already."""
         if self._batch == 1:
             return False
         self._batch //= 2
@@ -53,7 +52,7 @@ class Padding:
 
 
 class PartitionPhase(StrEnum):
-    """Where a partition's mirror is. PAUSED is for whoever shows a mirror that is not run."""
+    """The phase of a partition's mirror. PAUSED only appears in the status of a mirror that is not run."""
 
     STARTING = "starting"
     PADDING = "padding"
@@ -64,28 +63,28 @@ class PartitionPhase(StrEnum):
 
 
 class PartitionState:
-    """The base of `PartitionMirror`, and what the steps that are not taken per batch are given.
+    """The base of `PartitionMirror`; the rarer steps (`start.py`, `unknown_outcome.py`, `offset_gaps.py`) work on it.
 
     Args:
         start: where the mirror begins.
-        producer_id: under which the target partition is written.
+        producer_id: writes the target partition.
         wall_ms: the time of day in milliseconds, for the timestamps of padding.
-        handed_over_at: the target's log end when this mirror began; what is below may be of other writers.
-        ledger: of the partition's offset map; None: offsets must be equal, and a log that cannot have them fails.
+        handed_over_at: the target's log end when this mirror began; records below may be other writers'.
+        ledger: of the partition's offset map; None: offsets must be equal, and a log that does not allow that fails.
         compacted: records of the source may vanish while they are copied.
-        skip_deleted: go on behind records that the source deleted before they were copied, and tell of the loss. Needs
-            a ledger: they leave an offset gap.
-        rewriter: writes ids of schemas anew in what is copied; None: it is copied as bytes.
+        skip_deleted: skip records that the source deleted before they were copied, and report the loss. Needs a ledger,
+            since they leave an offset gap.
+        rewriter: rewrites schema ids in copied records; None: batches are copied as bytes.
 
     Attributes:
-        window, source, target, padding, translator: what this partition's queue, its two sides and so on know.
-        readable: the partition may be read.
+        window, source, target, padding, translator: the partition's queue, its two sides, and so on.
+        readable: clients may read the partition.
         target_start: the target's log start as last seen.
         target_known: while starting: the target's log end was read.
         tail: the target's last batch as last seen; None: its log is empty.
         source_bounds: the source's log start and end as last read; None: not read since the start.
-        deleting: a DeleteRecords is under way.
-        deciding: the ledger is being brought up to the target's log end.
+        deleting: a DeleteRecords is in flight.
+        deciding: the ledger is being decided up to the target's log end.
         contested_end: a target log end that the source must confirm.
     """
 
@@ -147,7 +146,7 @@ class PartitionState:
         self.contested_end: int | None = None
 
     def skip(self, *, deleted: bool) -> None:
-        """Whether to go on behind records that the source deleted before they were copied; needs an offset map."""
+        """Set whether to skip records that the source deleted before they were copied; without an offset map: never."""
         self.skip_deleted = deleted and self.translator is not None
 
     @property
@@ -157,35 +156,35 @@ class PartitionState:
 
     @property
     def copying(self) -> bool:
-        """In the phase that fetches."""
+        """In the phase COPYING, which fetches."""
         return self.phase is PartitionPhase.COPYING
 
     @property
     def mirrored_to(self) -> int:
-        """The next source offset to mirror: everything below is on the target, or not to be copied."""
+        """The next source offset to mirror: everything below is on the target, or is not to be copied."""
         return self.window.source_position
 
     @property
     def translates(self) -> bool:
-        """The offsets are not equal, or need not be: mode translate."""
+        """Mode translate: offsets are not equal, or need not be."""
         return self.translator is not None and (self.start.is_translated or self.translator.ledger.used)
 
     @property
     def slow(self) -> bool:
-        """Batches are not simply copied: the slow path takes them (`mirror/partition/rules/translator.py`)."""
+        """Batches go through the slow path (`mirror/partition/rules/translator.py`)."""
         return self.translates or self.source.cursor.slow_path is not None
 
     @property
     def copied(self) -> bool:
-        """The target has something that this mirror appended."""
+        """The target has records that this mirror appended."""
         if self.start.is_translated:
             return self.window.position > self.handed_over_at
         return self.window.position > self.start.pad_to
 
     @property
     def last_error(self) -> str:
-        """What is being retried now, "" when all goes well."""
-        if self.source.is_behind:  # what the target said before leads to this
+        """What is being retried now; "" when nothing is."""
+        if self.source.is_behind:  # the target's error before only led to this one
             return self.source.last_error
         return self.target.last_error or self.source.last_error
 
@@ -205,7 +204,7 @@ class PartitionState:
         return (ReadTargetLog(),)
 
     def source_offset(self, end: int) -> int:
-        """Where reading goes on when the target's log ends at `end`. Raises CannotMirror when the map does not know."""
+        """Where reading resumes when the target's log ends at `end`. Raises CannotMirror when the map does not know."""
         if not self.slow or self.translator is None:
             return end
         try:
@@ -214,6 +213,6 @@ class PartitionState:
             raise CannotMirror(MirrorError.TARGET_DIVERGED, f"the target's log ends at {end}, but {exc}") from None
 
     def check_tail(self) -> None:
-        """Raises CannotMirror when the target's last batch is not of this mirror, although it should be."""
+        """Raises CannotMirror when the target's last batch should be this mirror's and is not."""
         if self.tail is not None and self.tail.following > self.handed_over_at:
             self.tail.check_ours(self.producer_id)

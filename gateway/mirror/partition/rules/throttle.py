@@ -1,17 +1,17 @@
-"""How much may travel at a time: bytes that a link fetches, and small requests that append.
+"""How much may be in flight: bytes that a link fetches, and small requests that append.
 
-`Throttle` is a token bucket that may go into debt. `Depth` lets as many requests travel to a broker as keep it busy,
-and one that waits.
+`Throttle` is a token bucket that may go into debt. `Depth` allows as many requests in flight to a broker as keep it
+busy, plus one that waits.
 
-A broker works off a connection's requests one after the other, and with acks=all each lasts until the replicas have its
-batches. What is sent beyond the round trip only stands before the broker: its records are late by all that stands
-there, and what comes meanwhile needs another request. Left here it goes along with the next one, whatever its
-partition. So a broker at hand gets two, one that it works on and one that is there when it is done; a far one gets
-more, by how many it works off within a round trip.
+A broker handles a connection's requests one after the other, and with acks=all each lasts until the replicas have its
+batches. Requests beyond the round trip only queue at the broker: their records are late by the whole queue, and records
+that arrive meanwhile need yet another request. Records held back here join the next request, whatever their partition.
+So a nearby broker gets two requests, one to work on and one that is there when the first is done; a distant one gets
+more, by how many it handles within a round trip.
 
-Measured: the round trip of a request that travelled alone, and how long the broker took for one that stood behind
-another. While requests stand one behind the other no round trip is a request's own, so now and then one is sent alone.
-Large requests are not held back by this: they are a backlog's, and it is their bytes that keep the broker busy.
+Two times are measured: the round trip of a request that travelled alone, and how long the broker took for one queued
+behind another. While requests queue, no round trip belongs to one request, so now and then one is sent alone. Large
+requests are not held back by this: they carry a backlog, and their bytes keep the broker busy.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _LEAST_DEBT: Final = 1.0
 
 
 class Throttle:
-    """The size of an answer is known only when it is there, so it is paid for afterwards.
+    """Limits a link's fetches. The size of an answer is known only when it arrives, so it is paid for afterwards.
 
     Args:
         bytes_per_s: the limit; 0 for none.
 
     Attributes:
-        told_ms: for how long brokers have said that they hold this link back (`throttle_time_ms`, KIP-219), in all.
+        told_ms: how long brokers have throttled this link (`throttle_time_ms`, KIP-219), in total.
     """
 
     __slots__ = ("_at", "_rate", "_tokens", "told_ms")
@@ -42,7 +42,7 @@ class Throttle:
         self.told_ms = 0
 
     def change(self, bytes_per_s: int, now: float) -> None:
-        """Another limit from now on; what is owed by the former one is forgiven."""
+        """Set another limit; the debt under the former one is forgiven."""
         if bytes_per_s != self._rate:
             self._rate, self._tokens, self._at = bytes_per_s, 0.0, now
 
@@ -52,7 +52,7 @@ class Throttle:
             return 0.0
         self._tokens = min(self._tokens + (now - self._at) * self._rate, self._rate * _BURST_S)
         self._at = now
-        if self._tokens > -_LEAST_DEBT:  # what rounding leaves of it: no clock measures how long that takes
+        if self._tokens > -_LEAST_DEBT:  # a rounding error, too short for any clock
             return 0.0
         return -self._tokens / self._rate
 
@@ -68,25 +68,25 @@ class Throttle:
 FEWEST: Final = 2
 MOST: Final = 5
 ALONE_EVERY_S: Final = 5.0
-"""How old the round trip may be. To send one alone costs at most a round trip in which the broker has nothing to do."""
+"""How old the measured round trip may be. Sending one request alone idles the broker for at most a round trip."""
 
 _WEIGHT: Final = 1 / 8
 _LEAST_S: Final = 1e-4
 
 
 class Depth:
-    """Of one connection. Times are monotonic seconds."""
+    """How many small requests may be in flight on one connection. Times are monotonic seconds."""
 
     __slots__ = ("_alone_at", "_alone_s", "_answered_at", "_served_s")
 
     def __init__(self) -> None:
         self._alone_s = 0.0
         self._alone_at = 0.0
-        self._served_s = 0.0  # 0: none has stood behind another yet
+        self._served_s = 0.0  # 0: no request has queued behind another yet
         self._answered_at = 0.0
 
     def answered(self, sent_at: float, now: float, *, alone: bool) -> None:
-        """A request was answered, in the order in which they were sent. `alone`: nothing travelled when it was sent."""
+        """Note an answer, in the order of requests. `alone`: nothing else was in flight when its request was sent."""
         if alone:
             self._alone_s, self._alone_at = now - sent_at, now
         elif self._answered_at > sent_at:
@@ -95,7 +95,7 @@ class Depth:
         self._answered_at = now
 
     def most(self, now: float) -> int:
-        """How many small requests may travel now; 1: none but one that is alone."""
+        """How many small requests may be in flight now; 1: the next one must travel alone."""
         if not self._served_s:
             return MOST
         if now - self._alone_at >= ALONE_EVERY_S:

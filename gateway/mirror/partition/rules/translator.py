@@ -1,23 +1,22 @@
-"""What a source has, appended under other offsets: the slow path of one partition's mirror, for mode translate.
+"""The slow path of one partition's mirror, for mode translate: appends the source's records under other offsets.
 
-What the source's log lacks (compacted, aborted, markers) is left out, and what cannot be copied as it is is encoded
-anew (`protocol/reencode`). Wherever source and target offsets then stop to grow in step, a breakpoint is planned; the
-batch that needs it is held back until the breakpoint is durable.
+It leaves out offset gaps (compacted, aborted, markers) and re-encodes batches that cannot be copied as they are
+(`protocol/batch/reencode/`). Wherever source and target offsets stop growing in step, it plans a breakpoint, and holds
+back the batch that needs it until the breakpoint is durable.
 
 More than one appender at once
 ------------------------------
-The target's broker takes a batch only as the exact continuation of its log, and answers one that it has, by sequence
-numbers, with the offset it has there. In a log that is not compacted, two appenders put the same records at the same
-target offset, however they cut their batches: then that answer is true. In one that is compacted while it is copied, a
-record that one appender has read may be gone when the other comes by; both would be told that "their" batch is there.
-Three rules keep that from doing harm:
+The target's broker accepts a batch only as the exact continuation of its log. If it already has a batch with these
+sequence numbers, it answers with that batch's offset. In a log that is not compacted, two appenders put the same
+records at the same target offset, however they cut their batches: then that answer is true. In a log compacted while it
+is copied, a record that one appender has read may be gone when the other one reads; the broker would tell both that
+"their" batch is there. Three rules keep that from doing harm:
 
-* A success that was a repetition is known by its log append time (a broker sets it for repeated batches only, while
-  the topic's type is CreateTime). It is treated as an unknown outcome: all is forgotten, log end and map are read
-  again.
-* Where records can vanish, one append travels at a time. So an appender knows the log below each batch that it sends.
-* Which breakpoints hold is decided by what is in the log (`mirror/offset_map/rules/ledger.py`), not by who wrote them
-last.
+* A repeated success is recognized by its log append time (a broker sets it only for repeated batches, while the topic's
+  type is CreateTime). It counts as an unknown outcome: the mirror forgets its queue and reads log end and map again.
+* Where records can vanish, one append is in flight at a time. So an appender knows the log below each batch it sends.
+* The log decides which breakpoints hold (`mirror/offset_map/rules/ledger.py`), not the order in which they were
+  written.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _CRC_AT: Final = 17
 
 
 class PlannedBreakpoints(NamedTuple):
-    """Breakpoints to be made durable, for the batches up to the target offset `up_to`; `run`: see `Translator`."""
+    """Breakpoints to make durable, for the batches up to the target offset `up_to`; `run`: see `Translator`."""
 
     changes: tuple[Change, ...]
     up_to: int
@@ -50,8 +49,8 @@ class Translator:
     """Args: the partition's ledger, its window, and the producer id of the mirror.
 
     Attributes:
-        reason: why offsets differ, as first seen; "" while they do not.
-        run: counts starts and unknown outcomes: an answer to an earlier run is stale.
+        reason: the first reason why offsets differ; "" while they do not.
+        run: counts starts and unknown outcomes; an answer to an earlier run is stale.
     """
 
     __slots__ = (
@@ -74,15 +73,15 @@ class Translator:
         self._producer_id = producer_id
         self._last = Breakpoint(0, 0)
         self._read_to = 0
-        self._planned: deque[tuple[int, Change]] = deque()  # by the batch's target offset, not given out yet
+        self._planned: deque[tuple[int, Change]] = deque()  # by target offset of the batch, not given out yet
         self._given: deque[int] = deque()  # target offsets of batches whose breakpoints were given out, unacknowledged
         self._undurable: deque[int] = deque()  # target offsets of batches that wait for their breakpoints
-        self._first_skip = -1  # up to which source offset the first offset gap goes, while that is not durable
+        self._first_skip = -1  # source offset at which the first offset gap ends, while that is not durable
         self.reason = ""
         self.run = 0
 
     def begin_run(self) -> None:
-        """A start, or an unknown outcome: nothing that was planned counts any more."""
+        """Begin a run after a start or an unknown outcome: earlier plans are void."""
         self.run += 1
         self.ledger.begin_run()
         self._planned.clear()
@@ -91,12 +90,12 @@ class Translator:
         self._undurable.clear()
 
     def go_on(self, source_position: int) -> None:
-        """The ledger is decided; reading goes on at this source offset."""
+        """The ledger is decided: resume at this source offset."""
         self._last = self.ledger.map.last or Breakpoint(0, 0)
         self._read_to = source_position
 
     def put(self, item: Piece | Skip) -> None:
-        """Queue what comes next of the source."""
+        """Queue the next piece of the source's log, or skip an offset gap."""
         if isinstance(item, Piece):
             self._push(item)
         else:
@@ -105,7 +104,8 @@ class Translator:
         self._read_to = item.next_source
 
     def _skip(self, source: int) -> None:
-        """Nothing to copy up to here. The first time that must be known before anybody may take offsets for equal."""
+        """Skip an offset gap that ends at `source`. The first one must be durable before anyone takes offsets for
+        equal."""
         window = self._window
         if self._first_skip >= 0:
             self._first_skip = source
@@ -119,7 +119,7 @@ class Translator:
             self._planned.append((end - 1, change))
 
     def read_so_far(self) -> Change | None:
-        """What the map topic should be told of a source whose log ends in gaps; None when there is nothing new."""
+        """The change for the map topic when the source's log ends in gaps; None when there is nothing new."""
         window = self._window
         if not self.ledger.used or len(window) or window.outcome_unknown:
             return None
@@ -136,7 +136,7 @@ class Translator:
             self._planned.append((base, self.ledger.plan(base, Chunk.of(piece.count, crc, found))))
             self._undurable.append(base)
             window.held_at = min(window.held_at, base)
-        self._first_skip = -1  # the batch's breakpoints say it
+        self._first_skip = -1  # the batch's breakpoints imply the gap
         window.push(
             Pending(base, base + piece.count, data, piece.max_timestamp, piece.next_source, stamped=bool(found))
         )
@@ -148,7 +148,7 @@ class Translator:
             if source - last.source != at - last.target:
                 last = Breakpoint(source, at)
                 found.append(last)
-            if source > expected:  # no marker, nothing aborted: compaction
+            if source > expected:  # neither markers nor aborted records: compaction
                 self._window.most_in_flight = 1
                 self.reason = self.reason or f"source offsets {expected}..{source - 1} have no record: compacted"
             at += count
@@ -157,7 +157,7 @@ class Translator:
         return found
 
     def planned(self) -> PlannedBreakpoints | None:
-        """The next breakpoints to be made durable; None if there are none now, or enough are under way."""
+        """The next breakpoints to make durable; None if there are none now, or enough are being written."""
         planned, given = self._planned, self._given
         if not planned or len(given) >= AHEAD:
             return None
@@ -176,7 +176,7 @@ class Translator:
         self.ledger.acknowledged(position)
 
     def durable(self, up_to: int, run: int) -> None:
-        """What `planned` gave is on the target."""
+        """The breakpoints that `planned` returned are in the map topic."""
         if run != self.run:
             return
         waiting = self._undurable

@@ -1,10 +1,10 @@
-"""How one partition's mirror goes on after an unknown outcome: an append whose outcome nobody knows.
+"""How one partition's mirror resumes after an append of unknown outcome.
 
-All answers are in (`AppendWindow.wants_log_end`), and the target's log end was read. It may be ahead of us: another
-appender is at work. Then the source has the last word: a log end beyond the source's is contested until the source
-was asked again, and a divergence if it still is beyond when others were asked who leads (`SourceBehind`). With
-a ledger, what the map says for that log end is found out before (`decide`), since the other appender may be ahead
-beyond an offset gap.
+All answers are in (`AppendWindow.wants_log_end`), and the target's log end was read. If it is ahead of us, another
+appender is at work, and the source has the last word: a log end beyond the source's is contested until the source's is
+read again, and a divergence if it is still beyond after other brokers were asked who leads (`SourceBehind`). With a
+ledger, the map is first decided up to that log end (`decide`), since the other appender may be ahead beyond an offset
+gap.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from gateway.state.records import MirrorError
 
 
 def is_outcome_open(state: PartitionState) -> bool:
-    """The target's log end is wanted, and nothing is done about it yet."""
+    """The target's log end is awaited, and not being judged yet."""
     return state.window.wants_log_end and state.contested_end is None and not state.deciding
 
 
 def resolve_outcome(state: PartitionState, end: int, now: float) -> Commands:
     """The target's log ends at `end`. Raises CannotMirror when that is a divergence."""
     known = state.window.position
-    if state.translates and state.translator is not None:  # of a log that another appender has brought further
+    if state.translates and state.translator is not None:  # another appender may have extended the log
         known = max(known, state.translator.ledger.reached)
     if state.target.is_low(end, known, now):
         if not state.target.is_low_for_good(now):
             return (ReadTargetLog(LOOK_AGAIN_S),)
-        if state.translates:  # the start looks at it once more, and has the map cut
+        if state.translates:  # the start reads the log end once more, and has the map cut
             state.window.clear()
             state.target.recovered()
             return state.begin()
@@ -48,7 +48,7 @@ def resolve_outcome(state: PartitionState, end: int, now: float) -> Commands:
 
 
 def map_known_for_outcome(state: PartitionState, translator: Translator, end: int) -> Commands:
-    """The ledger is up to the target's log end `end`. Raises CannotMirror when that is a divergence."""
+    """The ledger is decided up to the target's log end `end`. Raises CannotMirror when that is a divergence."""
     if state.slow:
         state.window.clear()
         state.source.cursor.slow_path = translator
@@ -66,11 +66,11 @@ def _contest(state: PartitionState, end: int) -> Commands:
 
 
 def accept_end(state: PartitionState) -> Commands:
-    """The source's end is as fresh as it must be: go on from the contested end, if there is one.
+    """The source's end is fresh: resume from the contested end, if there is one.
 
     Raises:
-        SourceBehind: it is beyond the source's end. It stays contested.
-        CannotMirror: it is inside a batch that is queued.
+        SourceBehind: the contested end is beyond the source's end. It stays contested.
+        CannotMirror: it lies inside a queued batch.
     """
     end = state.contested_end
     if end is None:
@@ -95,7 +95,7 @@ def accept_end(state: PartitionState) -> Commands:
 
 
 def _read_on(state: PartitionState, at: int) -> None:
-    """From the source offset `at`; what another appender has copied is read for the producer table only."""
+    """Resume reading at the source offset `at`. Batches that another appender copied only feed the producer table."""
     cursor = state.source.cursor
     if state.slow and state.translator is not None:
         state.window.source_position = at
