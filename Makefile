@@ -23,6 +23,7 @@ WORKERS ?= 3
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 AUDIT_ARGS ?=
+DOCS_ARGS ?=
 DURATION ?= 600
 GATEWAYS ?= 2
 SEEDED = $(if $(SEED),--seed $(SEED))
@@ -82,7 +83,7 @@ demo-app: need-demo venv brokers ## Move four applications as sets from one file
 	@$(BIN)/python -m demo.app $(DEMO_ARGS)
 
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the next thirteen; of security, rights and limits (PYTEST_ARGS="-k name" for some)
+test: need-test venv brokers toxiproxy ## Run every test but those of the next fourteen; of security, rights and limits (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \
 		--ignore=tests/pages --ignore=tests/console --ignore=tests/hand --ignore=tests/quickstart --ignore=tests/wheel --ignore=tests/bench --ignore=tests/carry --ignore=tests/migration \
 		--ignore=tests/integration/mirror --ignore=tests/integration/promote --ignore=tests/model/test_widest.py \
@@ -116,6 +117,10 @@ test-wheel: need-test venv ## Build wheel and sdist twice: equal to the byte, wh
 	@$(BIN)/pytest tests/wheel tests/test_packaging.py tests/hand/test_plain_install.py $(PYTEST_ARGS)
 dist: venv ## Build wheel and sdist into dist/, the same bytes from the same commit
 	@$(BIN)/python scripts/dist.py
+
+.PHONY: test-docs
+test-docs: need-demo venv brokers ## Run the commands of the pages, in their order, between real clusters (DOCS_ARGS="--show docs/start/first-migration.md")
+	@$(BIN)/python -m tests.docs $(DOCS_ARGS)
 
 .PHONY: test-exact
 test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exactness: every kind of topic and client

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 SUITES="test-exact test-links test-carry test-migration test-console test-hand test-security
 demo-exact demo-secure demo-topologies demo-carry demo-app
 test-spark test-bench demo-spark
-simulate-mutations fuzz-mutations test-audit-mutations test-mutations test-broker-model test-quickstart test-wheel"
+simulate-mutations fuzz-mutations test-audit-mutations test-mutations test-broker-model test-quickstart test-wheel test-docs"
 LOGS=build/suites
 MINUTES=25 # with the fixed part of CI in front of it, 45 are not reached
 

@@ -22,7 +22,8 @@ from gateway.cli.main import app
 from gateway.links.rules.update import FIXED
 from gateway.state.link_config import with_defaults
 from tests.support.pages.golden import FOLDER as GOLDEN
-from tests.support.pages.site import DOCS, ROOT
+from tests.support.pages.shown import ROOT
+from tests.support.pages.site import DOCS
 
 REFERENCE: Final = DOCS / "reference"
 _EVERYWHERE: Final = ("help", "output", "url", "token_file", "ca_file", "insecure", "timeout")

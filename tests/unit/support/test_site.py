@@ -6,25 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import concepts, moving_picture, site
+from tests.support.pages import concepts, moving_picture, shown, site
 
 
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(site, "ROOT", tmp_path)
+    for module in (site, shown):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
     return tmp_path / "page.md"
 
 
 def test_pages_show_only_commands_that_there_are() -> None:
-    assert [wrong for page in site.pages() for wrong in site.unknown_commands(page)] == []
+    assert [wrong for page in site.with_commands() for wrong in site.unknown_commands(page)] == []
 
 
 def test_pages_name_only_metrics_that_there_are() -> None:
     assert [wrong for page in site.pages() for wrong in site.unknown_metrics(page)] == []
 
 
-def test_pages_name_tests_that_run_their_commands() -> None:
-    assert [wrong for page in site.pages() for wrong in site.wrong_marks(page)] == []
+def test_every_block_of_commands_has_a_mark_and_what_it_names_is_there() -> None:
+    assert [wrong for page in site.with_commands() for wrong in site.wrong_marks(page)] == []
 
 
 def test_every_page_begins_with_when_one_needs_it_and_is_reached() -> None:
@@ -54,7 +55,7 @@ def test_an_unknown_command_and_an_unknown_option_are_told(page: Path) -> None:
 def test_a_mark_names_a_test_that_has_the_words(page: Path) -> None:
     page.write_text("<!-- run by test_it.py -->\n```sh\nlockgate mirror list\nlockgate group list\n```\n")
     (page.parent / "test_it.py").write_text('run("mirror", "list")')
-    assert site.wrong_marks(page) == ["page.md: by test_it.py: not there: lockgate group list"]
+    assert site.wrong_marks(page) == ["page.md:2: by test_it.py: not there: lockgate group list"]
 
 
 def test_a_block_is_run_and_what_it_prints_is_compared(page: Path) -> None:
