@@ -58,6 +58,7 @@ from gateway.topics.copy_watch import LOOK_EVERY_S
 from gateway.topics.failback_epochs import LOOK_EVERY_S as FORGET_EVERY_S
 from gateway.topics.failback_epochs import ForgetsFailbackEpochs
 from gateway.topics.measured_create import CreateEnded, nobody_listens
+from gateway.topics.messages import MirrorMessages
 from gateway.topics.plan import PlanStart
 from gateway.topics.promote_plan import PromotePlanner
 
@@ -105,8 +106,7 @@ class ControlService:
         """`group_reports`: written by those that look after groups. `on_create_ended`: told of creates of mirrors."""
         self._parts = parts
         self._store = parts.records.store
-        self.clock = parts.clock
-        self.publisher = parts.publisher
+        self.clock, self.publisher = parts.clock, parts.publisher
         self.failbacks = failbacks
         self.group_reports = group_reports
         creator = mirror_creator(parts, plan_start, state_topic, on_create_ended)
@@ -127,6 +127,9 @@ class ControlService:
         self.reversals = Reversals(records=parts.records, mirrors=self.mirrors, failbacks=failbacks, clock=parts.clock)
         self.rehearsals = Rehearsals(self.mirrors, topic_promoter, parts.background)
         self.promote_plans = PromotePlanner(parts.records, self.mirrors, topic_promoter)
+        self.messages = MirrorMessages(
+            records=parts.records, sources=parts.sources, target=parts.target, maps=parts.maps
+        )
         self.mirror_deletion = mirror_deletion(parts, self.mirrors, self.catch_ups, failbacks)
         self.mirror_repair = mirror_repair(parts, creator)
         self.dry_runs = DryRuns(records=parts.records, promotes=self.promote_plans, failbacks=failbacks)

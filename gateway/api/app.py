@@ -14,7 +14,7 @@ from gateway.api.gateways import GatewaysView
 from gateway.api.groups import groups
 from gateway.api.links import link_access, link_configs, link_schemas, link_transactions, link_users, links
 from gateway.api.migrations import migrations
-from gateway.api.mirrors import candidates, catch_up, failbacks, mirror_changes, mirrors
+from gateway.api.mirrors import candidates, catch_up, failbacks, messages, mirror_changes, mirrors
 from gateway.api.plane import Plane
 from gateway.api.routes import RestApp, Routes
 from gateway.api.status import MetricsText
@@ -74,6 +74,7 @@ def _in_order(plane: Plane, fleet: Callable[[], GatewaysView] | None) -> Iterato
     yield mirror_changes.router(plane)
     yield catch_up.router(plane)
     yield candidates.router(plane)
+    yield messages.router(plane)
     yield link_access.router(plane)
     yield link_users.router(plane)
     yield link_transactions.router(plane)

@@ -11,7 +11,14 @@ from gateway.cli.commands import ApiTyper
 from gateway.cli.jobs import job
 from gateway.cli.links import access, link, link_acls, link_schemas, quotas, users
 from gateway.cli.migrations import migration, migration_file, report
-from gateway.cli.mirrors import mirror, mirror_back, mirror_candidates, mirror_changes, mirror_promote
+from gateway.cli.mirrors import (
+    mirror,
+    mirror_back,
+    mirror_candidates,
+    mirror_changes,
+    mirror_messages,
+    mirror_promote,
+)
 from gateway.version import VERSION
 
 app = ApiTyper(
@@ -31,6 +38,7 @@ mirror_back.register(mirror.app)
 mirror_promote.register(mirror.app)
 mirror_changes.register(mirror.app)
 mirror_candidates.register(mirror.app)
+mirror_messages.register(mirror.app)
 app.add_typer(mirror.app, name="mirror")
 app.add_typer(group.app, name="group")
 app.add_typer(access.app, name="access")

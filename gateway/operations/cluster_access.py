@@ -17,6 +17,7 @@ from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.kafka.logs.log_excerpt import LogExcerpt
 from gateway.kafka.rules.acl import Acl, ResourceType
 from gateway.kafka.rules.quota import QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey
@@ -168,6 +169,9 @@ class ClusterAccess(Protocol):
 
     async def schema_ids(self, name: str, partition: int, offset: int) -> frozenset[int]:
         """What looks like schema ids in the first record of the batch that holds this offset; none where it is gone."""
+
+    async def excerpt(self, name: str, partition: int, first: int | None, count: int, most_bytes: int) -> LogExcerpt:
+        """A few records, shortened, for people to look at; see `kafka/logs/log_excerpt.py`."""
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         """The log start of every partition of the topics, each given with how many it has."""

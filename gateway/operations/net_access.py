@@ -13,6 +13,7 @@ from gateway.kafka.cluster import CONTROL_LANE, Cluster
 from gateway.kafka.commits import NO_EPOCH, Committed, committed_offsets
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable
+from gateway.kafka.logs.log_excerpt import LogExcerpt, read_excerpt
 from gateway.kafka.logs.range_reader import RangeReader
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.kafka.rules.acl import Acl, ResourceType
@@ -271,6 +272,10 @@ class NetAccess:
             if exc.code != ErrorCode.OFFSET_OUT_OF_RANGE:  # retention was there
                 raise
             return frozenset()
+
+    async def excerpt(self, name: str, partition: int, first: int | None, count: int, most_bytes: int) -> LogExcerpt:
+        """See `ClusterAccess.excerpt`."""
+        return await read_excerpt(self._cluster, name, partition, first, count, most_bytes)
 
     async def _read(self, name: str, partition: int, first: int, last: int) -> list[memoryview]:
         reader = RangeReader(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from protocol.batch.compression import decompress
+from protocol.batch.compression import MAX_INFLATED, decompress
 from protocol.batch.header import HEADER_BYTES, BatchHeader
 from protocol.batch.varints import read_varint
 from protocol.errors import MalformedFrame
@@ -24,13 +24,16 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-def read_records(header: BatchHeader, batch: memoryview) -> Iterator[Record]:
+def read_records(header: BatchHeader, batch: memoryview, limit: int = MAX_INFLATED) -> Iterator[Record]:
     """The records of one batch of format v2.
 
+    Args:
+        limit: most bytes that its records may have once decompressed.
+
     Raises:
-        MalformedFrame: records that are not what the header says, or cannot be decompressed.
+        MalformedFrame: records that are not what the header says, cannot be decompressed, or are more than that.
     """
-    body = bytes(decompress(header.codec, batch[HEADER_BYTES:]))
+    body = bytes(decompress(header.codec, batch[HEADER_BYTES:], limit))
     append_time = header.max_timestamp if header.is_log_append_time else None
     at = 0
     try:

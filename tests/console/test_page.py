@@ -439,3 +439,47 @@ async def test_a_link_is_checked_as_one_types(api: SecuredApi, browser: Browser)
     await create.click()
     await expect(page.get_by_role("heading", name="Topics of link west")).to_be_visible(timeout=20_000)
     assert "west" in api.plane.store.links
+
+
+async def test_records_of_both_clusters_stand_side_by_side(api: SecuredApi, browser: Browser) -> None:
+    """Asked for by a button; markup in a record is text; what is missing on one side is said."""
+    seen = await entered(browser, api)
+    page = seen.page
+    asked: list[str] = []
+    evil = "<img src=x onerror=alert(1)>"
+
+    def record(offset: int, text: str, encoding: str = "utf-8", size: int = 0, note: str | None = None) -> object:
+        value = {"size": size or len(text), "encoding": encoding, "text": text}
+        return {"offset": offset, "timestamp_ms": 5, "key": None, "value": value, "headers_count": 0, "note": note}
+
+    pairs = [
+        {"source": record(3, evil), "target": record(3, evil), "is_equal": True},
+        {"source": record(4, "00ff", "hex", 9), "target": record(4, "00fe", "hex", 9), "is_equal": False},
+        {"source": None, "target": record(5, "", note="a control batch"), "is_equal": False},
+    ]
+
+    async def answer(route: Route) -> None:
+        asked.append(route.request.url.split("?")[1])
+        ranges = {"log_start": 0, "log_end": 1234}
+        await route.fulfill(json={"data": pairs, "source_range": ranges, "target_range": ranges})
+
+    await page.route("**/v3/links/l/mirrors/orders/partitions/2/messages?*", answer)
+    await go(seen, "topic/l/orders", "Partitions")
+    await page.get_by_label("Partition", exact=True).fill("2")
+    await page.get_by_label("From offset on the source").fill("3")
+    await page.get_by_role("button", name="Show records").click()
+    rows = page.locator(".messages tbody tr")
+    await expect(rows).to_have_count(3)
+    await expect(rows.nth(0)).to_contain_text(f"null → {evil}")
+    await expect(rows.nth(0).locator("td").last).to_have_text("yes")
+    await expect(rows.nth(1)).to_contain_text("0x00ff… (9 bytes)")
+    await expect(rows.nth(1).locator("td").last).to_have_text("NO")
+    await expect(rows.nth(2)).to_contain_text("nothing here")
+    await expect(rows.nth(2)).to_contain_text("a control batch")
+    await expect(page.get_by_text("1 of 3 records equal. Source: offsets 0 to 1,234")).to_be_visible()
+    await expect(page.get_by_text("lockgate mirror messages orders --link l --partition 2 --offset 3")).to_be_visible()
+    assert asked == ["count=10&offset=3"]
+    assert await seen.violations() == []
+    await page.set_viewport_size({"width": 390, "height": 900})
+    assert not await seen.is_too_wide()
+    assert seen.complaints == []

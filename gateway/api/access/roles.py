@@ -8,7 +8,8 @@ has said who may use it.
 * **operator** carries a migration out: mirrors, groups, promotes, failbacks, failovers, jobs. What it does keeps the
   records of both clusters.
 * **admin** names clusters and the secrets to reach them (links), gives users logins and quotas, deletes records
-  (truncate-and-restore, recreate) and mirrors, and vouches for what no gateway can see (a lost gateway has stopped).
+  (truncate-and-restore, recreate) and mirrors, sees what is in records, and vouches for what no gateway can see (a lost
+  gateway has stopped).
 
 A role may do what the ones before it may.
 """

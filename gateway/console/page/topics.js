@@ -4,6 +4,7 @@ import { actionBar, topicActions } from "./actions.js";
 import { ask, name } from "./api.js";
 import { named } from "./copy.js";
 import { attr, h, keyed, text } from "./dom.js";
+import { messagesView } from "./messages.js";
 import { bytes, count, dated, many, milliseconds } from "./numbers.js";
 import { partitionTable } from "./partitions.js";
 import { table } from "./table.js";
@@ -81,8 +82,9 @@ export function topicView(context, link, topic) {
   const whoHead = h("h3", {}, "Who has not moved yet");
   const partitions = partitionTable({ link, topic, label: `Partitions of ${topic}` });
   const trends = trendCharts({ of: "topic", link, name: topic });
+  const messages = messagesView(context, link, topic);
   const node = h("section", {}, h("p", {}, h("a", { href: "#/topics" }, "All topics")), h("div", { class: "card-head" }, ...named(topic, "topic"), bar.node),
-    line, facts, trends.node, whoHead, who, h("h3", {}, "Partitions"), partitions.node);
+    line, facts, trends.node, whoHead, who, h("h3", {}, "Partitions"), partitions.node, messages.node);
   let asked = 0;
   let closed = false;
 
@@ -105,11 +107,12 @@ export function topicView(context, link, topic) {
       closed = true;
       partitions.close();
       trends.close();
+      messages.close();
     },
     update() {
       const row = store.row("topics", key);
       bar.update();
-      for (const each of [whoHead, who, trends.node]) attr(each, "hidden", !row);
+      for (const each of [whoHead, who, trends.node, messages.node]) attr(each, "hidden", !row);
       if (!row) {
         text(line, "It is no mirror topic (any more).");
         attr(line, "hidden", false);

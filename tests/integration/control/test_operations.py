@@ -21,6 +21,7 @@ from gateway.groups.gate.rules.gates import GroupGates
 from gateway.groups.reports import GroupReports
 from gateway.kafka import admin
 from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.logs.log_excerpt import Shortened
 from gateway.kafka.rules.topic_configs import LIFTED, OWN
 from gateway.mirror.partition.log_start import plan_start
 from gateway.mirror.rules.progress import MirrorProgress
@@ -179,6 +180,24 @@ async def test_create_a_mirror(linked, source, topic):
     assert linked.engine.running["l", topic] == record
     assert topic in linked.routing.current.topics
     assert list(linked.routing.current.topic_ids.values()) == [topic]
+
+
+async def test_records_of_both_clusters_side_by_side(linked, source, target, topic):
+    for cluster in (source, target):
+        await create_topic(cluster, topic, 1)
+    await linked.service.mirrors.create("l", topic)
+    await produce(source, topic, 12)
+    await produce(target, topic, 11)
+
+    found = await linked.service.messages.read("l", topic, 0, None, 3, 1, "ann")
+    assert (found.source_range, found.target_range) == ((0, 12), (0, 11))
+    assert [(pair.offset, pair.source.value, pair.is_equal) for pair in found.pairs] == [
+        (9, Shortened(1, b"9"), True),
+        (10, Shortened(2, b"1"), True),
+        (11, Shortened(2, b"1"), False),  # not on the target
+    ]
+    first = await linked.service.messages.read("l", topic, 0, 0, 2, 1, "ann")
+    assert [(pair.offset, pair.is_equal) for pair in first.pairs] == [(0, True), (1, True)]
 
 
 async def test_refusals_leave_the_target_as_it_was(linked, source, target, topic):

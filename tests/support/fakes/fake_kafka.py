@@ -13,6 +13,7 @@ from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.kafka.groups import DEAD, GroupView, MemberView
+from gateway.kafka.logs.log_excerpt import LogExcerpt, RecordExcerpt
 from gateway.kafka.rules.acl import Acl, ResourceType
 from gateway.kafka.rules.quota import QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey
@@ -75,6 +76,7 @@ class FakeKafka:
     before: dict[str, Any] = field(default_factory=dict)
     batches_of: dict[tuple[str, int], LastBatch] = field(default_factory=dict)  # the last one of a partition
     schema_ids_of: dict[tuple[str, int, int], frozenset[int]] = field(default_factory=dict)  # by offset
+    records: dict[tuple[str, int], list[RecordExcerpt]] = field(default_factory=dict)  # of a partition, in order
     writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
     writer: int = -1  # of every other batch
     tails: dict[tuple[str, int], list[LogTail]] = field(default_factory=dict)  # the batches of a partition, in order
@@ -276,6 +278,13 @@ class FakeKafka:
     async def schema_ids(self, name: str, partition: int, offset: int) -> frozenset[int]:
         await self._called("schema_ids")
         return self.schema_ids_of.get((name, partition, offset), frozenset())
+
+    async def excerpt(self, name: str, partition: int, first: int | None, count: int, most_bytes: int) -> LogExcerpt:
+        await self._called("excerpt")
+        start, end = self.existing[name].ranges[partition]
+        at = max(start, end - count if first is None else first)
+        found = [one for one in self.records.get((name, partition), ()) if at <= one.offset < end]
+        return LogExcerpt(start, end, found[:count])
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         await self._called("log_starts")

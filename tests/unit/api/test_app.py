@@ -9,17 +9,19 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from gateway.api.access.roles import Role
 from gateway.api.migrations import migrations
 from gateway.groups.gate.rules.gates import Identity, Waiter
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.kafka.logs.log_excerpt import RecordExcerpt, Shortened
 from gateway.migration.rules.file_text import of_yaml
 from gateway.state.errors import ProducerFenced, StoreError
 from gateway.state.records import MirrorState
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
-from tests.support.control.shared_app import shared_app
+from tests.support.control.shared_app import every_route, shared_app
 from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
 
@@ -326,3 +328,31 @@ async def test_a_link_is_paused_and_mirrors_are_paused_together(api, plane):
     assert (plan["kind"], plan["remains"][0]["name"]) == ("KafkaLinkDeletePlan", "orders")
     tasks = (await api.get("/v3/links/l/tasks")).json()
     assert tasks["data"][0]["task_name"] == "CheckAvailability"
+
+
+async def test_messages_of_both_clusters(api, plane):
+    await plane.with_mirror(partitions=1)
+    cut = "aé".encode()[:2]  # a character is cut through
+    for cluster in (plane.source, plane.target):
+        cluster.existing["orders"].ranges[:] = [(0, 2)]
+        cluster.records["orders", 0] = [
+            RecordExcerpt(0, 5, None, Shortened(3, cut), 1, 7),
+            RecordExcerpt(1, 6, Shortened(1, b"k"), Shortened(2, b"\x00\xff"), 0, 8),
+        ]
+    path = "/v3/links/l/mirrors/orders/partitions/0/messages"
+    body = (await api.get(path, params={"offset": 0})).json()
+    assert body["source_range"] == {"log_start": 0, "log_end": 2}
+    first, second = body["data"]
+    assert first["is_equal"]
+    assert first["source"] == first["target"]
+    assert first["source"]["value"] == {"size": 3, "encoding": "utf-8", "text": "a"}
+    assert (first["source"]["key"], first["source"]["headers_count"], first["source"]["note"]) == (None, 1, None)
+    assert second["target"]["value"] == {"size": 2, "encoding": "hex", "text": "00ff"}
+    refused(await api.get(path, params={"count": 101}), 400, "count")
+    refused(await api.get(path.replace("/0/", "/9/")), 400, "there is no 9")
+
+
+def test_messages_are_shown_to_admins_alone():
+    found = every_route().find("GET", "/v3/links/l/mirrors/orders/partitions/0/messages")
+    assert found is not None
+    assert found.route.role is Role.ADMIN

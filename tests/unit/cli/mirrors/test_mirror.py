@@ -12,6 +12,7 @@ from gateway.cli.main import app
 from gateway.cli.mirrors import mirror_promote
 from gateway.errors import Conflict
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.kafka.logs.log_excerpt import RecordExcerpt, Shortened
 from gateway.migration.rules.file import parsed
 from gateway.state.records import MirrorDirection, MirrorState
 from gateway.topics.catch_up import CatchUp, JobState
@@ -420,3 +421,24 @@ def test_promote_refused_at_once_is_1_and_nothing_is_promoted(linked, run):
 
 def test_topics_are_needed(run):
     assert "topics" in run("mirror", "create", "--link", "l", code=2).stderr.lower()
+
+
+def test_messages_of_both_clusters(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    for cluster, value in ((linked.plane.source, b"one"), (linked.plane.target, b"other")):
+        cluster.existing["orders"].ranges[0] = (0, 3)
+        cluster.records["orders", 0] = [
+            RecordExcerpt(0, 0, None, Shortened(5, b"same"), 0, 1),
+            RecordExcerpt(1, 1000, Shortened(1, b"k"), Shortened(3, value), 0, hash(value)),
+        ]
+    linked.plane.target.records["orders", 0].append(RecordExcerpt(2, 0, None, None, 0, 0, "a control batch"))
+    shown = run("mirror", "messages", "orders", "--link", "l", "--offset", "0", "--count", "5")
+    assert shown.stderr == "source: offsets 0 to 3 (not in it)\ntarget: offsets 0 to 3 (not in it)\n"
+    rows = [line.split() for line in shown.stdout.splitlines()]
+    assert rows[1] == ["source", "0", "1970-01-01T00:00:00.000+00:00", "null", "same…", "(5", "bytes)", "yes"]
+    assert [row[0] for row in rows[1:]] == ["source", "target", "source", "target", "target"]
+    assert [row[-1] for row in rows[3:5]] == ["NO", "NO"]
+    assert shown.stdout.splitlines()[-1].split()[-5:] == ["(a", "control", "batch)", "one", "side"]
+    as_json = json.loads(run("mirror", "messages", "orders", "--link", "l", "--offset", "0", "-o", "json").stdout)
+    assert [pair["is_equal"] for pair in as_json["data"]] == [True, False, False]
+    assert "equal to 100" in run("mirror", "messages", "orders", "--link", "l", "--count", "101", code=2).stderr
