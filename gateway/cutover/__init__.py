@@ -1,1 +1,1 @@
-"""Moving where a topic is written: write pause, promote, failback, failover."""
+"""Moves a topic's writes from one cluster to the other: write pause, promote, failback, failover."""

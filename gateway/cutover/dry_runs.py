@@ -1,8 +1,8 @@
-"""Whether an operation on mirror topics would begin now, and what it would lose. Nothing is changed.
+"""Whether an operation on mirror topics would begin now, and what it would lose. Changes nothing.
 
-A dry run asks what the operation itself asks before its first change: the table of states, then what both clusters say.
-What is found out under way only, such as a drain that takes too long, no dry run can tell. Nor is anything kept until
-the operation is asked for: what it says is so at that moment. What refuses a promote says `topics/promote_plan.py`.
+A dry run makes the checks that the operation makes before its first change: the table of states, then both clusters. It
+cannot predict what only shows later, such as a drain that takes too long, and its answer holds only for the moment: it
+reserves nothing. `topics/promote_plan.py` lists what refuses a promote.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Outlook:
     """What an operation would do with one topic.
 
     `refused`: why it would not begin; None when it would. `lost`: partition -> records that a truncate-and-restore
-    would throw away; `cut_at`: partition -> the offset from which on. `left_behind`: partition -> records that a
-    failover would leave on the source, -1 where nobody knows. `promoted_first`: a reverse begins with a promote.
+    would discard; `cut_at`: partition -> the first discarded offset. `left_behind`: partition -> records that a
+    failover would leave on the source, -1 if unknown. `promoted_first`: the reverse begins with a promote.
     """
 
     topic: str
@@ -37,7 +37,7 @@ class Outlook:
 
 
 class DryRuns:
-    """Of operations on mirror topics."""
+    """Dry runs of operations on mirror topics."""
 
     def __init__(self, *, records: Records, promotes: PromotePlanner, failbacks: Failbacks) -> None:
         self._records = records
@@ -45,12 +45,12 @@ class DryRuns:
         self._failbacks = failbacks
 
     async def of(self, operation: MirrorOperation, link: str, topics: Sequence[str]) -> list[Outlook]:
-        """Each topic, in order.
+        """The outlook of each topic, in order.
 
-        Topics that are promoted are one set: what refuses the set is told of every one that could be of it.
+        Topics to be promoted are one set: what refuses the set is the `refused` of every topic that could belong to it.
 
         Raises:
-            NotFound: no such link. Of a topic that does not exist its own outlook says so.
+            NotFound: no such link. A missing topic is reported in its outlook.
         """
         self._records.link(link)
         names = list(dict.fromkeys(topics))
@@ -65,7 +65,7 @@ class DryRuns:
         return [Outlook(topic=name, refused=refusals.get(name)) for name in names]
 
     async def of_reverse(self, link: str, topics: Sequence[str], *, force: bool = False) -> list[Outlook]:
-        """Of a reverse, as `of`; both logs of what is STOPPED are compared besides. `force`: as for its promote.
+        """Same as `of`, for a reverse; also compares both logs of STOPPED topics. `force`: of the promote before it.
 
         Raises:
             NotFound: no such link.
@@ -84,7 +84,7 @@ class DryRuns:
         return outlook
 
     async def _reversed(self, link: str, names: Sequence[str], *, force: bool = False) -> list[Outlook]:
-        """A reverse of what is mirrored to the target begins with its promote, and is not done together with others."""
+        """The reverse of a topic that is mirrored to the target begins with its promote; the kinds are not mixed."""
         first = [name for name in names if self._is_promoted_first(link, name)]
         promoted = {
             each.topic: self._then_back(link, replace(each, promoted_first=True))
@@ -99,7 +99,7 @@ class DryRuns:
         return found
 
     def _then_back(self, link: str, promoted: Outlook) -> Outlook:
-        """Of a topic that is promoted first: whether the reverse behind that would be refused."""
+        """For a topic that is promoted first: whether the reverse after it would be refused."""
         try:
             require_same_bytes(self._records.mirror(link, promoted.topic))
         except REFUSALS as exc:

@@ -1,4 +1,4 @@
-"""Rehearsals of promotes, as operations: asked for by people, and by migrations."""
+"""Rehearsals of promotes, as operations requested by operators and by migrations."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class RehearsesPromotes(TopicPromoter, Protocol):
         """See `cutover/promote/promoter.py`."""
 
     async def check_rehearsal(self, link: str, topics: Sequence[str]) -> None:
-        """Raises what `rehearse` would refuse before it begins; changes nothing."""
+        """Raises as `rehearse` would before it begins; changes nothing."""
 
 
 class Rehearsals:
-    """A rehearsal goes on to its end, also when whoever asked for it does not wait any more."""
+    """Runs rehearsals. Each one runs to its end, even if its caller stops waiting."""
 
     def __init__(self, mirrors: Mirrors, promoter: RehearsesPromotes, background: Background) -> None:
         self._mirrors = mirrors
@@ -35,7 +35,7 @@ class Rehearsals:
         """Rehearse the promote of these mirror topics as one set; returns when it is over.
 
         Args:
-            bound_s: of the write pause; 0: as long as a promote's may be, which it never exceeds.
+            bound_s: the longest write pause in seconds; 0: a promote's, which is also the upper limit.
 
         Raises:
             BadRequest: no topic. NotFound, WrongState, Conflict, SourceUnreachable: refused, nothing was begun.

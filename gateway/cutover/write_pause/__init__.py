@@ -1,1 +1,1 @@
-"""Holding the writes of a topic on every gateway, and the routes that clients' writes take."""
+"""Pauses the writes of a topic on every gateway, and keeps the routes of clients' writes."""

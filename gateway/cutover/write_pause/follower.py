@@ -1,7 +1,7 @@
-"""Write pauses at each gateway: what it does with the commands of the leader, be it this gateway or another one.
+"""Write pauses at each gateway: how it executes the commands of the leader, which may be this gateway.
 
-An acknowledgement means: no write to the topic is in flight through this gateway, none begins, and it appends nothing
-more to the topic itself, unless it leads.
+An acknowledgement means: no write to the topic is in flight through this gateway, none begins, and unless it leads, its
+own mirror appends nothing more to the topic.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gateway.kafka.connection.errors import NetError
 
 
 class PauseRefused(NetError):
-    """The command is too late: its operation is over, or was ended while it was awaited."""
+    """The command came too late: its operation is over, or ended before the command was done."""
 
 
 class PauseAnswers:
@@ -34,9 +34,9 @@ class PauseAnswers:
 
     Args:
         name: this gateway's.
-        in_flight: what this gateway's clients have written.
-        quiet: wait until this gateway appends nothing to paused topics any more (`FleetMirrors.quiet`).
-        changed: called when a pause has ended by command (`FleetMirrors.records_changed`).
+        in_flight: the writes of this gateway's clients.
+        quiet: waits until this gateway's mirror appends nothing to paused topics (`FleetMirrors.quiet`).
+        changed: called when a command has ended a pause (`FleetMirrors.records_changed`).
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class PauseAnswers:
         return self._publisher.pauses.in_force()
 
     def held(self) -> Mapping[str, str]:
-        """Mirror topic -> what its pause waits for here; for the heartbeats."""
+        """Mirror topic -> what its pause waits for here. Sent in heartbeats."""
         found = {topic: self.blocked_by(topic) for topic in self.in_force()}
         return {topic: why for topic, why in found.items() if why}
 
-    # -- what a leader asks ----------------------------------------------------------------------------------------
+    # -- the leader's commands -------------------------------------------------------------------------------------
 
     async def pause(self, pause: Pause) -> None:
         """See `PausesWrites`. Raises PauseRefused."""
@@ -119,7 +119,7 @@ class PauseAnswers:
         return self._in_flight.blocked_by(topic)
 
     def _begin(self, pauses: Sequence[Pause]) -> list[WritePause]:
-        """In one snapshot."""
+        """Begin all these pauses in one snapshot."""
         begun = self._publisher.pause(pauses)
         topics = []
         for pause in pauses:

@@ -1,6 +1,6 @@
-"""Write pauses over the fleet, at the leader: every gateway that may write is asked to pause, and told when it is over.
+"""Write pauses over the fleet, at the leader: asks every gateway that may write to pause, and later to resume.
 
-The other side is `follower.py`; which commands count is decided in `cutover/write_pause/rules/write_pause.py`.
+The other side is `follower.py`; `cutover/write_pause/rules/write_pause.py` decides which commands count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CUT: Final = "cut"
 RESUME: Final = "resume"
 RESUME_ALL: Final = "resume_all"
 STALLS: Final = "stalls"
-_DRAIN_S: Final = 600.0  # whoever asks has a shorter patience
+_DRAIN_S: Final = 600.0  # the caller's timeout is shorter
 _PAUSE_S: Final = 3.0
 _RESUME_S: Final = 2.0
 _STALLS_S: Final = 2.0
@@ -35,17 +35,17 @@ _log = structlog.get_logger("lockgate.fleet")
 
 
 class AskPeers(Protocol):
-    """Of `Peers`."""
+    """The part of `Peers` that is used here."""
 
     async def ask(self, peer: str, what: str, body: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
-        """See there."""
+        """See `Peers.ask`."""
 
 
 class RemotePauses:
-    """`PausesWrites` of one other gateway.
+    """`PausesWrites` of another gateway.
 
     Args:
-        blocked: what a pause of a topic waits for there, from its heartbeats: (gateway, topic).
+        blocked: (gateway, topic) -> what a pause of the topic waits for there, from its heartbeats.
     """
 
     def __init__(self, peers: AskPeers, gateway: str, blocked: Callable[[str, str], str] = lambda _g, _t: "") -> None:
@@ -55,15 +55,15 @@ class RemotePauses:
         self._asks_singly = False
 
     async def pause(self, pause: Pause) -> None:
-        """New writes wait from here on, and it mirrors nothing of the topic any more.
+        """Make new writes wait there, and stop its mirror of the topic.
 
         Raises:
-            PeerUnavailable, PeerRefused: not acknowledged; to be asked again.
+            PeerUnavailable, PeerRefused: not acknowledged; ask again.
         """
         await self._peers.ask(self.gateway, PAUSE, pause._asdict(), _PAUSE_S)
 
     async def drain(self, pause: Pause) -> PauseAck:
-        """As `pause`, and wait until it has nothing in flight. Raises as `pause`."""
+        """Same as `pause`, and wait until no write is in flight there. Raises as `pause`."""
         answer = await self._peers.ask(self.gateway, DRAIN, pause._asdict(), _DRAIN_S)
         unknown, phase = int(answer["unknown_outcomes"]), WritePhase(answer["phase"])
         groups = frozenset(str(group) for group in answer.get("groups", ()))  # an older gateway knows of none
@@ -71,7 +71,7 @@ class RemotePauses:
         return PauseAck(self.gateway, pause.topic, int(answer["epoch"]), unknown, phase, groups, acked)
 
     async def drain_all(self, pauses: Sequence[Pause]) -> Sequence[PauseAck]:
-        """As `drain`, of all of these in one question, or some. Raises as `pause`."""
+        """Same as `drain`, for a set of topics, in as few requests as possible. Raises as `pause`."""
         if len(pauses) == 1 or self._asks_singly:
             return await asyncio.gather(*map(self.drain, pauses))
         parts = (pauses[at : at + _TOPICS] for at in range(0, len(pauses), _TOPICS))
@@ -90,11 +90,11 @@ class RemotePauses:
         return decode_acks(self.gateway, answer)
 
     async def cut(self, pause: Pause) -> None:
-        """As `pause`, and no answer to what it has in flight reaches a client any more. Raises as `pause`."""
+        """Same as `pause`, and no answer to a write in flight there reaches a client any more. Raises as `pause`."""
         await self._peers.ask(self.gateway, CUT, pause._asdict(), _PAUSE_S)
 
     async def resume(self, pauses: Sequence[Pause]) -> None:
-        """Tell it that nothing came of these pauses. Raises as `pause`."""
+        """End these pauses there: their operations were given up. Raises as `pause`."""
         if len(pauses) == 1 or self._asks_singly:
             await asyncio.gather(*(self._peers.ask(self.gateway, RESUME, each._asdict(), _RESUME_S) for each in pauses))
             return
@@ -114,15 +114,15 @@ class RemotePauses:
         return [Stall(str(who), str(where), float(seconds)) for who, where, seconds in answer["stalls"]]
 
     def blocked_by(self, topic: str) -> str:
-        """As it said in its last heartbeat; or that it did not answer yet."""
+        """What the pause waits for there, by the gateway's last heartbeat; '' when it said nothing."""
         held = self._blocked(self.gateway, topic)
         return f"gateway '{self.gateway}': {held}" if held else ""
 
 
 def encode_acks(acks: Sequence[PauseAck]) -> dict[str, Any]:
-    """Acknowledgements of a set, as JSON. Groups, which its topics have in common, are named once.
+    """Acknowledgements of a set as JSON. Each set of groups, which the topics share, is named once.
 
-    What came later has a place of its own: a gateway of an older version does not look there.
+    Newer fields have keys of their own, which a gateway of an older version ignores.
     """
     groups = list(dict.fromkeys(ack.groups for ack in acks))
     numbers = {each: number for number, each in enumerate(groups)}
@@ -134,7 +134,7 @@ def encode_acks(acks: Sequence[PauseAck]) -> dict[str, Any]:
 
 
 def decode_acks(gateway: str, answer: Mapping[str, Any]) -> list[PauseAck]:
-    """What a gateway answered. Raises KeyError, IndexError, TypeError or ValueError when it is no such answer."""
+    """A gateway's acknowledgements. Raises KeyError, IndexError, TypeError or ValueError for a malformed answer."""
     groups = [frozenset(map(str, each)) for each in answer["groups"]]
     acked = {str(topic): _pairs(pairs) for topic, pairs in answer.get("acked", {}).items()}
     return [
@@ -148,14 +148,14 @@ def _pairs(found: Iterable[Sequence[Any]]) -> tuple[tuple[int, int], ...]:
 
 
 class FleetPauses(Mapping[str, PausesWrites]):
-    """Every gateway that has to acknowledge a pause, by name; what `TopicPromoter` and `Failbacks` are given.
+    """Every gateway that must acknowledge a pause, by name; used by `TopicPromoter` and `Failbacks`.
 
-    When the leader resumes a topic the others are told so, until they have heard it. After a cutover it resumes
-    nothing: the record has ended its own pause, as it ends the others' when they read it.
+    When the leader resumes a topic, it tells the other gateways until they have heard it. After a cutover it resumes
+    nothing: the record has ended its own pause, and ends the others' when they read it.
 
     Args:
-        name: this gateway's; `local` is itself.
-        required: all gateways that may write to a source now, this one too (`membership.must_acknowledge`).
+        name: this gateway's; `local` is this gateway itself.
+        required: all gateways that may write to a source now, including this one (`membership.must_acknowledge`).
         publisher: of this gateway.
     """
 
@@ -189,7 +189,7 @@ class FleetPauses(Mapping[str, PausesWrites]):
         return len({self._name, *self._required()})
 
     async def close(self) -> None:
-        """The term is over: the next leader goes on from the records."""
+        """The term is over: the next leader continues from the records."""
         self._publisher.on_resumed.remove(self._resumed)
         for task in tuple(self._tasks):
             task.cancel()
@@ -204,7 +204,7 @@ class FleetPauses(Mapping[str, PausesWrites]):
         return self._remote[gateway]
 
     def _resumed(self, pauses: Sequence[Pause]) -> None:
-        """Also who came in the meantime is told: its assignment has named the pause."""
+        """Tell all other gateways, also those that joined meanwhile: their assignment has named the pause."""
         for gateway in frozenset(self) - {self._name} if pauses else ():
             work = self._tell(self._other(gateway), pauses)
             task = asyncio.get_running_loop().create_task(work, name=f"resume {pauses[0].topic} at {gateway}")

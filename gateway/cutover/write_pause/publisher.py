@@ -1,7 +1,7 @@
-"""Keeps the routing table true to the state store, plus the two things that no record says: write pauses, and topics
-whose create is under way.
+"""Keeps the routing table consistent with the state store, and with two facts that no record has: write pauses, and
+topics that are being created.
 
-`pauses` is this gateway's, whether it leads or follows; where a write goes is asked of it alone: see
+`pauses` is this gateway's, whether it leads or follows, and alone decides where a write goes: see
 `cutover/write_pause/rules/write_pause.py`.
 """
 
@@ -21,13 +21,13 @@ from gateway.transport.host import MACHINE
 
 
 class RoutingPublisher:
-    """Publishes a snapshot after each change of the store, a pause or a reservation; only if it differs.
+    """Publishes a snapshot after each change of the store, a pause or a reservation, if it differs.
 
-    A change costs what has changed, and a copy of the table; how many mirrors there are else does not matter.
+    A change costs the work for the changed topics, and a copy of the table.
 
     Attributes:
         pauses: where the writes of each mirror topic go here.
-        on_resumed: called with the pauses that a command has ended, after the snapshot; not with those that a record or
+        on_resumed: called after the snapshot, with the pauses that a command has ended; not with those that a record or
             an assignment has ended.
     """
 
@@ -37,28 +37,28 @@ class RoutingPublisher:
         self._table = table
         self._clock = clock
         self._cutovers = CutoversSeen()
-        self._readable: dict[str, int] = {}  # of which copy: its mirror id
+        self._readable: dict[str, int] = {}  # the mirror id of the readable copy
         self._reserved: dict[str, MirrorRecord] = {}
         self._routes = Routes()
-        self._recent: set[str] = set()  # cut over a short time ago, as the routes say
+        self._recent: set[str] = set()  # topics whose routes say that they cut over a short time ago
         self._recorded: dict[str, tuple[MirrorRecord, bool, Recorded]] = {}
         self.pauses = WritePauses()
         self.on_resumed: list[Callable[[Sequence[Pause]], None]] = []
         store.subscribe(self.refresh)
 
     def next_epoch(self, mirror: MirrorRecord) -> int:
-        """For the next operation that pauses this topic's writes."""
+        """The pause epoch of the next operation that pauses this topic's writes."""
         known = self.pauses.get(mirror.mirror_topic)
         return max(mirror.cutover.pause_epoch + 1, known.next_epoch if known is not None else 0)
 
     def pause(self, pauses: Iterable[Pause]) -> bool:
-        """The leader, this gateway or another one, pauses the writes to these; in one snapshot.
+        """Begin these pauses of the leader, this gateway or another one, in one snapshot.
 
-        False when one of them comes too late, or its topic is not known here.
+        False when one of them came too late, or its topic is unknown here.
         """
         wanted = tuple(pauses)
         begun = [self.pauses.pause(pause) for pause in wanted]
-        if any(self._is_news(pause.topic) for pause in wanted):  # each of a set is paused again when it is asked for
+        if any(self._is_news(pause.topic) for pause in wanted):  # a repeated command changes nothing
             self.refresh(pause.topic for pause in wanted)
         return all(begun)
 
@@ -67,7 +67,8 @@ class RoutingPublisher:
         return known is not None and known.phase is not self._routes.phase(topic)
 
     def resume(self, pauses: Iterable[Pause]) -> None:
-        """Nothing came of these: what the topics' records say is in force again, unless another pause is."""
+        """End these pauses, whose operations were given up: the records decide again, unless another pause is in
+        force."""
         named = tuple(pauses)
         ended = [pause for pause in named if self.pauses.resume(pause)]
         self.refresh(pause.topic for pause in named)
@@ -76,7 +77,7 @@ class RoutingPublisher:
                 callback(ended)
 
     def assigned(self, term: int, named: Mapping[str, int]) -> None:
-        """An assignment of a term's leader is read, and the state up to it; or a term of this gateway begins.
+        """This gateway has read an assignment of a term's leader, and the state up to it; or begins a term of its own.
 
         `named`: the pauses in force, mirror topic -> epoch.
         """
@@ -84,29 +85,28 @@ class RoutingPublisher:
         self.refresh(self.pauses)
 
     def groups_of(self, pause: Pause) -> frozenset[str]:
-        """The groups that are held here with the topic: as the record says that the pause is of; none before it is
-        read."""
+        """The groups held here with the topic, by the record of the pause's epoch; none before that was read."""
         mirror = self._store.mirror_of(pause.topic)
         if mirror is None or mirror.cutover.pause_epoch != pause.epoch:
             return frozenset()
         return frozenset(groups_of(mirror))
 
     def retried_s(self, topic: str) -> float:
-        """For how many seconds a producer may still retry a batch from before the topic's last cutover; 0: none
-        does."""
+        """How many seconds a producer may still retry a batch from before the topic's last cutover; 0: no longer."""
         return self._cutovers.left_s(topic, self._clock())
 
     def make_readable(self, topic: str) -> None:
-        """The topic is padded: it may be read, even if the store cannot be told now. One created anew may not be."""
+        """The topic is padded: clients may read it, even if that cannot be stored now. Does not hold for a recreated
+        copy."""
         mirror = self._store.mirror_of(topic)
         if mirror is not None and self._readable.get(topic) != mirror.mirror_id:
             self._readable[topic] = mirror.mirror_id
             self.refresh([topic])
 
     def reserve(self, mirror: MirrorRecord) -> None:
-        """Route a topic whose create is under way, before it exists on the target.
+        """Route a topic that is being created, before it exists on the target.
 
-        A client that finds it there between its creation and its record must not write to it.
+        A client that finds it there before its record is stored must not write to it.
         """
         self._reserved[mirror.mirror_topic] = mirror
         self.refresh([mirror.mirror_topic])
@@ -114,26 +114,26 @@ class RoutingPublisher:
     def release(self, topic: str) -> None:
         """End a reservation: the record is stored, or the create has failed."""
         reserved = self._reserved.pop(topic, None)
-        if reserved is not None and self._store.mirror_of(topic) is None:  # else its record is the route
+        if reserved is not None and self._store.mirror_of(topic) is None:  # otherwise its record makes the route
             self.refresh([topic])
 
     def forget(self, topic: str) -> None:
-        """The mirror was deleted."""
+        """Forget a deleted mirror."""
         self._readable.pop(topic, None)
         self.refresh([topic])
 
     def look(self) -> None:
-        """Once in a while: drops what is kept for retries over cutovers that are long ago."""
+        """Now and then: drop what is kept for retries over a cutover that is long ago."""
         now = self._clock()
         over = [topic for topic in self._recent if not self._cutovers.ends_left_s(topic, now)]
         if over:
             self.refresh(over)
 
     def refresh(self, topics: Iterable[str] = ()) -> None:
-        """Take in what has changed, and publish a snapshot if it is a new one.
+        """Take in changes, and publish a snapshot if it differs.
 
         Args:
-            topics: those of which something else than the records may have changed.
+            topics: topics for which something other than the records may have changed.
         """
         changed, links = self._changes.take()
         changed.update(topics)
@@ -149,7 +149,7 @@ class RoutingPublisher:
         self._table.publish(self._routes.snapshot(self._store.links, self._store.forgotten_failbacks), news)
 
     def _look_at(self, topic: str, now: float) -> None:
-        """All that a topic's route is made of, from its record on."""
+        """Build a topic's route again from everything it depends on."""
         stored, kept = self._store.mirror_of(topic), self._store.failback_epochs.get(topic)
         epochs = (0 if stored is None else stored.failback.epoch, 0 if kept is None else kept.epoch)
         self._routes.count(topic, max(epochs))
@@ -176,7 +176,7 @@ class RoutingPublisher:
             self._routes.put(mirror, link, self.pauses[topic], readable=readable, retried=is_retried, recent=is_recent)
 
     def _look_at_unmirrored(self, topic: str, kept: FailbackEpochRecord | None, *, had_mirror: bool) -> None:
-        """It has no mirror, or none any more: its producers may still be in a failback epoch."""
+        """Build the route of a topic without a mirror: its producers may still be in a failback epoch."""
         if had_mirror or kept is None or not kept.epoch:
             self.pauses.record(topic, None)
         if kept is None or not kept.epoch:

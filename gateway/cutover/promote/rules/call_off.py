@@ -1,7 +1,7 @@
-"""Whether the promote of topics can be called off, and what goes back with them. Pure.
+"""Whether the promote of topics can be called off, and which topics go back with them. Pure.
 
-A promote can be called off until the record that cuts over is written. A set goes back as one, as it would have cut
-over: whoever names one of its topics calls all of it off.
+A promote can be called off until the record of the cutover is written. A set goes back as one, as it would have cut
+over: to name one of its topics calls all of it off.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from gateway.state.mirror_states import MirrorOperation, allows
 from gateway.state.records import MirrorRecord, MirrorState, Undo
 
 WAS_CALLED_OFF: Final = "the promote was called off"
-"""The reason with which it goes back."""
+"""The reason with which a promote that was called off goes back."""
 
 
 def goes_back(
     named: Sequence[MirrorRecord], mirrors: Iterable[MirrorRecord], begun: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
-    """The mirror topics that go back, those that were named first.
+    """The mirror topics that go back, the named ones first.
 
     Args:
-        named: that are to be called off. mirrors: all of their link.
-        begun: topic -> its set, where a promote was asked for and has neither cut over nor ended.
+        named: the topics to call off. mirrors: all of their link.
+        begun: topic -> its set, for promotes that were requested and have neither cut over nor ended.
 
     Raises:
-        Conflict: one of those that were named is not being promoted; what it is.
+        Conflict: one of the named topics is not being promoted; says what it is.
     """
     for mirror in named:
         if not _is_promoted_now(mirror, begun):
@@ -51,7 +51,7 @@ def _is_of(mirror: MirrorRecord, sets: Iterable[tuple[str, ...]]) -> bool:
 
 
 def why_not(mirror: MirrorRecord) -> str:
-    """Why there is nothing to call off: what is, and how to go back from there."""
+    """Why there is nothing to call off: the present state, and how to go back from there."""
     topic, link = mirror.mirror_topic, mirror.link
     if not written_on_target(mirror):
         return f"mirror topic '{topic}' is not being promoted: it is {mirror.state.value}, and written on the source"

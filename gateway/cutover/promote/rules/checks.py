@@ -1,7 +1,7 @@
-"""What must hold in a topic promote, whatever was interrupted where: a second opinion, written apart from the decision.
+"""The invariants of a topic promote, whatever was interrupted where: a second opinion, independent of the decision.
 
-Checked at every step, in tests and in earnest; see `cutover/promote/rules/promote.py` for why these conditions make a
-cutover safe.
+Checked at every step, in tests and in production; `cutover/promote/rules/promote.py` explains why these conditions make
+a cutover safe.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class InvariantViolated(Exception):
 
 
 def check_invariants(snapshot: PromoteSnapshot) -> None:
-    """What holds in every snapshot, whatever was interrupted where.
+    """Check what holds in every snapshot, whatever was interrupted where.
 
     Raises:
         InvariantViolated: naming the topic.
@@ -44,7 +44,7 @@ def check_invariants(snapshot: PromoteSnapshot) -> None:
 
 
 def check_step(snapshot: PromoteSnapshot, step: PromoteStep, limits: PromoteLimits) -> None:
-    """What must hold before a step that cannot be taken back.
+    """Check what must hold before a step that cannot be taken back.
 
     Raises:
         InvariantViolated: naming the topic and the condition.
@@ -85,7 +85,7 @@ def _require(topics: Iterable[TopicSnapshot], states: tuple[MirrorState, ...], s
 
 
 def _not_ready_for_cutover(topic: TopicSnapshot, gateways: frozenset[str], grace: float) -> str | None:
-    """The first condition of the cutover that does not hold. Written apart from the decision.
+    """The first condition of the cutover that does not hold. Independent of the decision.
 
     `grace`: seconds for which the source's ends must stand still.
     """
@@ -123,7 +123,7 @@ def _not_at_rest(topic: TopicSnapshot, drain: Drain) -> str | None:
 
 
 def _not_recordable(topic: TopicSnapshot, ends: tuple[int, ...]) -> str | None:
-    """What the record of the cutover would be made of, and is not there or not true."""
+    """The first input of the cutover's record that is missing or wrong."""
     handed, copy = topic.handed, topic.copy
     if topic.partitions != len(ends):
         return f"as many partitions as the origin has ({topic.partitions}, {len(ends)})"
@@ -139,6 +139,6 @@ def _not_recordable(topic: TopicSnapshot, ends: tuple[int, ...]) -> str | None:
 
 
 def _is_where_it_stood(copy: CopyReading, copied: tuple[int, ...]) -> bool:
-    """What lies beyond is somebody else's, that is known to be kept."""
+    """The copy ends where its mirror stood, except for late writes that are known to be kept."""
     pairs = zip(copy.ends, copied, strict=True)
     return all(end == at or (end > at and index in copy.kept) for index, (end, at) in enumerate(pairs))

@@ -1,8 +1,8 @@
-"""Topic promote: from what is known now to the next step. Pure; `cutover/promote/run.py` gathers and acts.
+"""Topic promote: from a snapshot to the next step. Pure; `cutover/promote/run.py` gathers and acts.
 
 Theory of operation
 -------------------
-A promote moves the place where a topic is written from the source to the target, between two records::
+A promote moves a topic's writes from the source to the target, between two records::
 
     ACTIVE --MARK_PENDING--> PENDING_STOPPED                            persisted, pause epoch e
         lag small --READ_CONFIGS-->                                     what the copy's configs are to be
@@ -13,7 +13,7 @@ A promote moves the place where a topic is written from the source to the target
         --READ_COPY--> the target's log ends where the mirror stood
         --PERSIST_STOPPED--> STOPPED                                    persisted: the point of no return
         --PUBLISH_SWITCHED--> writes that waited, and new ones, go to the target
-        --SYNC_ACLS--> everybody has the rights on the target that he has on the source
+        --SYNC_ACLS--> every principal has its source rights on the target
         --RESTORE_CONFIGS--> DONE
 
     before PERSIST_STOPPED, on any trouble: --RESUME_WRITES--> --MARK_ACTIVE--> DONE (writes go on to the source)
@@ -23,51 +23,51 @@ that was ever acknowledged through a gateway is on the target:
 
 * every live gateway answered that it has paused new writes under epoch e and has none in flight;
 * the source's log ends were read after the last of these answers and did not move for a grace;
-* when the last reading was asked for, the mirror had already come exactly to the ends that it returned. Ends are
+* when the last reading was requested, the mirror had already reached exactly the ends that it returned. Ends are
   high watermarks, and the leaders' log ends were the same: a record acknowledged with acks=1 that its followers
   have not fetched yet is above the high watermark, and would otherwise be cut off;
-* no end was lower than what a gateway had acknowledged with acks=all: such a reading is of a broker that leads no more
-  and has not heard of it. The source is read again, by what another broker tells of its leaders;
+* no end was lower than what a gateway had acknowledged with acks=all: such a reading comes from a former leader that
+  does not know it yet. The source is read again, from the leaders that another broker names;
 * no transaction was open in the last reading: last stable offset, high watermark and log end were the same. A
   transaction is never cut; one that outlasts the write pause ends the promote;
-* before the last reading the origin's coordinators were asked, and none of them had a transaction with the topic that
-  was not complete: one without records in it, of a client that is gone perhaps, is not seen in the logs, and its
-  marker would come behind the cutover;
-* since then the mirror was stopped, and has not gone beyond them;
-* right before that every partition ran in this process, and answered where it stood on both logs and what it knows of
-  producers. The record is made of this answer, which is kept with the run; a partition that was given away meanwhile,
-  or whose producers are not all known, ends the promote;
-* the copy was read after the stop, and ends where that answer says: what the mirror once appended may have been lost;
+* before the last reading the origin's coordinators were asked, and none of them had an incomplete transaction with the
+  topic: one without records, perhaps of a client that is gone, does not show in the logs, and its marker would come
+  after the cutover;
+* since then the mirror was stopped, and has not gone beyond these ends;
+* right before that every partition ran in this process, and answered where it stood on both logs and which producer
+  batches it knows. The record is made of this answer, which is kept with the run; a partition given away meanwhile, or
+  with incomplete producers, ends the promote;
+* the copy was read after the stop, and ends where that answer says: records once appended may have been lost;
 * the origin had no more partitions than the mirror when its ends were last read.
 
 Once PERSIST_STOPPED was tried nothing is taken back: its outcome may be unknown, so it is tried again until it is
-known, the topic paused meanwhile. STOPPED is final.
+known, and writes stay paused meanwhile. STOPPED is final.
 
-Called off. A promote may be called off until PERSIST_STOPPED is written: its record says so first
-(`state/promote_sets.py`), so neither whoever leads next goes on with it, nor does a later promote hear of it. What was
-tried once is tried again by the record that calls it off, and refused.
+Calling off. An operator may call a promote off until PERSIST_STOPPED is written. The record says so first
+(`state/promote_sets.py`), so the next leader does not continue it, and a later promote does not see it. A cutover whose
+outcome is unknown is tried again on the record that calls it off, and refused.
 
-Interruption. Nothing but the record outlives the process. A PENDING_STOPPED record that this run did not write
-is marked again with the next epoch, so no acknowledgement of an older write pause can be taken for one of this.
+Interruption. Only the record outlives the process. A PENDING_STOPPED record that this run did not write is marked again
+with the next epoch, so no acknowledgement of an older write pause can pass for one of this run's.
 
-Timestamps. Writes of a topic that is to stamp its records itself wait behind the cutover, at every gateway, until the
+Timestamps. If a topic is to stamp its records itself, its writes wait after the cutover, at every gateway, until the
 leaders of its partitions do so: the record says so (`MirrorCutover.unstamped`), and `topics/lifted_configs.py` when
 that ends, in a bounded time.
 
-Configs. What changed on the origin's topic since the last sync is set at the cutover, with what was lifted. It is read
-right before the write pause. What happens under it never waits for configs; beside it the origin's are asked for once
-more, and they alone, since every answer takes of the brokers what the pause waits for. Configs that cannot be read hold
-nothing up for good; the record says what may be missing.
+Configs. Config changes on the origin's topic since the last sync are applied at the cutover, with the lifted ones. They
+are read right before the write pause. Under the pause no step waits for configs; in parallel the origin's configs, and
+nothing else, are read once more, since every request takes broker time that the pause needs. Configs that cannot be
+read delay a promote only for a while; the record says what may be missing.
 
-ACLs. The target is told who may write the copy beside the gateways behind STOPPED only (`access/rules/transform.py`).
-What is missing before holds nothing up for good: the sync of the link goes on, before and behind.
+ACLs. Rights to write the copy outside the gateways go to the target only after STOPPED (`access/rules/transform.py`).
+Missing ones delay a promote only for a while: the link's sync continues, before and after.
 
-Several topics in one snapshot are one set: paused together, cut over together, or not at all. Groups may be of the set:
+Several topics in one snapshot are one set: paused together, cut over together, or not at all. A set may include groups:
 `cutover/promote/rules/groups.py` has what they add.
 
-Rehearsal. Everything up to PERSIST_STOPPED, and then what a promote does that is given up. Its records name
-`REHEARSAL` as one of their set. No topic has that name, so the set is never whole: whoever leads next, of whatever
-version, gives it up.
+Rehearsal. Everything up to PERSIST_STOPPED, and then the steps of a promote that is given up. Its records name
+`REHEARSAL` as one of their set. No topic has that name, so the set is never complete: the next leader, of any version,
+gives it up.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ from gateway.state.records import MirrorState
 
 REHEARSAL: Final = "(rehearsal)"
 REHEARSED: Final = "rehearsed: it came to where a promote cuts over"
-"""The reason with which a rehearsal goes back that has met nothing."""
+"""The reason with which a rehearsal without trouble goes back."""
 LATE_WRITES: Final = (
     "somebody has written to the source beside the gateway; `lockgate mirror undo` with --dry-run says how many "
     "records, where, and what can be done"
 )
 WAIT_S = 0.1
-_ROUNDING_S = 1e-8  # what a sum of times may fall short of by; else the reading after it is as early, again and again
+_ROUNDING_S = 1e-8  # rounding error of a sum of times; without it the next reading would come too early again and again
 LOOK_AGAIN_S = 0.003  # under the write pause, where milliseconds count
 
 _READINGS = (StepKind.READ_ENDS, StepKind.READ_COPY)
@@ -106,10 +106,10 @@ _PROMOTABLE = (MirrorState.ACTIVE, MirrorState.SOURCE_UNAVAILABLE)
 
 
 def next_step(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteStep:
-    """The one thing to do now.
+    """The next step.
 
     Raises:
-        InvariantViolated: the snapshot is one that no run of these steps leads to.
+        InvariantViolated: no run of these steps leads to this snapshot.
     """
     check_invariants(snapshot)
     step = _decide(snapshot, limits)
@@ -130,7 +130,7 @@ def _decide(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteStep:
     if snapshot.paused_at is None:
         return _before_pause(snapshot, limits)
     step = _under_pause(snapshot, limits)
-    if snapshot.unreachable_since is not None and step.kind in _READINGS:  # an error may have taken no time at all
+    if snapshot.unreachable_since is not None and step.kind in _READINGS:  # an error may return immediately
         return step._replace(delay_s=max(step.delay_s, LOOK_AGAIN_S))
     return step
 
@@ -187,7 +187,7 @@ def _unreachable(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
 
 
 def _too_many_batches(snapshot: PromoteSnapshot) -> str:
-    """Why the producers' last batches are too many to be stored under the write pause, '' when they are not."""
+    """Why the producers' last batches are too many to be stored under the write pause; '' when they are not."""
     batches = sum(topic.batches for topic in snapshot.topics)
     if batches <= snapshot.most_batches:
         return ""
@@ -202,10 +202,10 @@ def _too_many_batches(snapshot: PromoteSnapshot) -> str:
 
 
 def _bypass(snapshot: PromoteSnapshot) -> str:
-    """Writers that no gateway holds: the source's end moved although nothing of ours can have moved it.
+    """Direct writes: the source's end moved although no write of a gateway can have moved it.
 
-    While outcomes are unknown, a transaction was open, or the source does not tell its leaders' log ends, a first move
-    may still be our own; then only the timeout ends a write pause under which the ends never come to rest.
+    While outcomes are unknown, a transaction was open, or the source does not report its leaders' log ends, a first
+    move may still be our own; then only the timeout ends a write pause under which the ends never come to rest.
     """
     unknown = snapshot.unknown_outcomes
     for topic in snapshot.topics:
@@ -230,7 +230,7 @@ def _moves(topic: str, drain: Drain, origin: str) -> str:
 
 
 def _unlike(snapshot: PromoteSnapshot) -> str:
-    """A mirror that does not run here any more, or a copy that does not end where its mirror stood."""
+    """A mirror that no longer runs here, or a copy that does not end where its mirror stood."""
     for topic in snapshot.topics:
         if topic.absent:
             return f"{_named(topic.topic, topic.absent)} not mirrored by this gateway any more"
@@ -282,7 +282,7 @@ def _before_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteSt
 
 
 def _last_before_pause(snapshot: PromoteSnapshot) -> PromoteStep | None:
-    """What is to be as young as can be at the cutover, and takes too long for the write pause."""
+    """Reads that should be as recent as possible at the cutover, but take too long for the write pause."""
     if not snapshot.configs_read:
         error = snapshot.config_error
         what = f"the topic configs of the {snapshot.origin}{error and ': '}{error}"
@@ -322,13 +322,13 @@ def _under_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteSte
 
 
 def _is_read(topic: TopicSnapshot) -> bool:
-    """The copy was read after its mirror was stopped, and all of it is on all of its replicas in sync: on two at least,
-    where there are two. From the cutover on nobody else has it."""
+    """The copy was read after its mirror was stopped, and is complete on all its in-sync replicas, at least two if it
+    has two. From the cutover on it is the only copy."""
     return topic.copy is not None and topic.copy.ends == topic.copy.log_end_offsets and not topic.copy.thin
 
 
 def _transaction(topic: str, reading: EndReading) -> str:
-    """A transaction that has the topic and is not complete, '' for none."""
+    """A wait for an incomplete transaction with the topic; '' for none."""
     if reading.open_transactions:
         return f"the end of a transaction that is open in {topic}, partition {reading.open_transactions[0]}"
     if not reading.transactions:
@@ -372,7 +372,7 @@ def _grace_s(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
 
 
 def _quiet(topic: TopicSnapshot, grace_s: float) -> bool:
-    """True when the last reading shows a source that has come to rest for that long, and a mirror at its end."""
+    """True when the last reading shows a source at rest for that long, and a mirror at its end."""
     drain = topic.drain
     if drain is None or not drain.complete:
         return False
@@ -380,7 +380,7 @@ def _quiet(topic: TopicSnapshot, grace_s: float) -> bool:
 
 
 def _until_grace(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
-    """When the next reading is worth its while: when the grace is over, if only that is missing."""
+    """Seconds until the next reading can help: until the grace is over, if only that is missing."""
     drains = [topic.drain for topic in snapshot.topics if topic.drain is not None]
     if not all(drain.last.stable for drain in drains):
         return LOOK_AGAIN_S
@@ -390,7 +390,7 @@ def _until_grace(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
 
 
 def _waiting_for(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
-    """The last answers say it. One that did not come has reasons of its own: the end of the pause cuts the last off."""
+    """What the last answers say. A missing answer has its own reason: the end of the pause may have cut it off."""
     told = _told(snapshot, limits)
     if not snapshot.source_error:
         return told or "the last steps"

@@ -1,6 +1,6 @@
-"""What a topic promote is decided on: readings of the source, acknowledgements of the gateways, records. Values only.
+"""The input of a topic promote's decisions: readings of the source, acknowledgements, records. Values only.
 
-`cutover/promote/rules/promote.py` decides, `cutover/promote/rules/memory.py` remembers what one run has learnt.
+`cutover/promote/rules/promote.py` decides, `cutover/promote/rules/memory.py` keeps what one run has learnt.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from gateway.state.step import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromoteLimits:
-    """`lag_threshold`: records per partition at which the write pause may come. Times in seconds.
+    """`lag_threshold`: the lag per partition, in records, at which the write pause may begin. Times in seconds.
 
-    `pause_timeout_s` bounds the time that writes pause; `grace_s` is how long the source's ends must stand
-    still, `unknown_grace_s` when forwarded writes ended without an answer; `source_timeout_s` is how long the
-    source may be unreachable before the write pause until the promote is given up. Defaults of what is an option are
-    in `gateway/config/`.
+    `pause_timeout_s` bounds the write pause; `grace_s` is how long the source's ends must stand still,
+    `unknown_grace_s` the same after forwarded writes without an answer; a promote is given up when the source is
+    unreachable for `source_timeout_s` before the write pause. Defaults of options are in `gateway/config/`.
     """
 
     lag_threshold: int
@@ -38,13 +37,13 @@ class PromoteLimits:
 
 @dataclass(frozen=True, slots=True)
 class EndReading:
-    """One reading of a source topic's ends, per partition, with the mirror's positions just before it was asked.
+    """One reading of a source topic's ends, per partition, with the mirror's positions from just before the request.
 
-    `ends`: high watermarks. `log_ends`: the leaders' log ends, or None where the source does not tell them.
+    `ends`: high watermarks. `log_ends`: the leaders' log ends, or None where the source does not report them.
     `mirrored`: next source offset to mirror, -1 where unknown. `partitions`: how many the topic has there.
-    `last_stable`: where the first open transaction begins, the high watermark without one; None when it was not asked
-    for. `transactions`: those that have the topic and are not complete, with records in it or without; None when they
-    were not asked for, or the cluster cannot tell. Times are monotonic seconds.
+    `last_stable`: where the first open transaction begins, the high watermark without one; None when not requested.
+    `transactions`: incomplete ones with the topic, with or without records in it; None when not requested, or the
+    cluster cannot tell. Times are monotonic seconds.
     """
 
     asked: float
@@ -63,7 +62,7 @@ class EndReading:
 
     @property
     def stable(self) -> bool:
-        """True when nothing above the high watermark is left, no transaction open, and the mirror exactly there."""
+        """True when nothing is above the high watermark, no transaction is open, and the mirror is exactly there."""
         at_rest = self.log_end_offsets == self.ends == self.mirrored and self.last_stable in (None, self.ends)
         return at_rest and not self.transactions
 
@@ -71,19 +70,19 @@ class EndReading:
     def open_transactions(self) -> tuple[int, ...]:
         """The partitions in which a transaction is open.
 
-        `last_stable` is asked for behind `ends`: where it is higher, somebody has written in between.
+        `last_stable` is requested after `ends`: where it is higher, a client has written in between.
         """
         pairs = zip(self.last_stable or (), self.ends, strict=False)
         return tuple(partition for partition, (stable, end) in enumerate(pairs) if stable < end)
 
 
 class CopyReading(NamedTuple):
-    """The copy's ends per partition as its cluster tells them, once nothing is appended to it any more.
+    """The copy's ends per partition, read from its cluster after the last append.
 
-    `ends`: high watermarks; `log_end_offsets`: the leaders' log ends, the high watermarks where these are not told.
-    `thin`: (partition, replicas in sync, replicas) where the high watermark says that one replica has it. `kept`:
-    partitions of a copy on the source in which all that lies beyond where its mirror stood is somebody else's, and goes
-    home in its place (`late_writes.py`).
+    `ends`: high watermarks; `log_end_offsets`: the leaders' log ends, or the high watermarks where those are not
+    reported. `thin`: (partition, in-sync replicas, replicas) where the high watermark proves only one replica. `kept`:
+    partitions of a copy on the source whose records beyond the mirror's position are all late writes, and stay in place
+    at the failback (`late_writes.py`).
     """
 
     ends: tuple[int, ...]
@@ -94,11 +93,10 @@ class CopyReading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """What the readings under one write pause say so far. `since`: when the present ends were first seen.
+    """The readings under one write pause so far. `since`: when the present ends were first seen.
 
-    `complete`: neither the last reading nor the one before it told of a transaction that has the topic and is not
-    complete. One is not enough: what it tells of transactions and of log ends is of different moments, and a marker may
-    come in between.
+    `complete`: neither the last reading nor the one before it shows an incomplete transaction with the topic. One
+    reading is not enough: it reads transactions and log ends at different moments, and a marker may come in between.
     """
 
     first: EndReading
@@ -108,7 +106,7 @@ class Drain:
 
     @property
     def stable_s(self) -> float:
-        """For how long, at least, the ends have not moved."""
+        """How long, at least, the ends have not moved."""
         return self.last.asked - self.since
 
     @property
@@ -131,16 +129,16 @@ def observe(drain: Drain | None, reading: EndReading, acked_at: float) -> Drain:
 class TopicSnapshot:
     """One topic as it is now.
 
-    `state` and `epoch` are the record's; `marked`: this run wrote that epoch; `phases`: where writes go at each
-    gateway that has answered the present pause, as it answered; `lag`: records of the partition that is furthest
-    behind, None when unknown; `acks` by gateway and `acked_at`, when the last of them came; `positions`: the mirror's,
-    as it runs here, -1 where unknown; `absent`: partitions that are not mirrored here, while they should be, and
-    `cold`: those that are not warm (`mirror/rules/copy_ends.py`); `partitions`: how many the origin has, None before it
-    was asked; `stopped`: this run has stopped the mirror; `handed`: what the mirror answered right before; `copy`:
-    where its copy ends since; `short`: (partition, end, acknowledged): the last reading is none, as it ends below what
-    a gateway has acknowledged to a client, so another broker leads that partition by now; `restored`: the topic's
-    configs need no restoring; `blocked_by`: what gateways say that their pause waits for; `called_off`: the record says
-    that its promote is.
+    `state` and `epoch` are the record's; `marked`: this run wrote that epoch; `phases`: where writes go, by each
+    gateway's answer to the present pause; `lag`: of the partition that is furthest behind, in records, None when
+    unknown; `acks` by gateway, `acked_at`: when the last of them came; `positions`: of the mirror that runs here, -1
+    where unknown; `absent`: partitions that should be mirrored here and are not; `cold`: those that are not warm
+    (`mirror/rules/copy_ends.py`); `partitions`: how many the origin has, None before it was asked; `batches`: how many
+    producer batches a cutover would hand over; `stopped`: this run has stopped the mirror; `handed`: the mirror's
+    answer right before; `copy`: where its copy ends since; `short`: (partition, end, acknowledged): the last reading is
+    void, since it ends below what a gateway has acknowledged to a client, so another broker leads that partition by
+    now; `restored`: the topic's configs need no restoring; `blocked_by`: what gateways report that their pause waits
+    for; `called_off`: the record says that the promote is called off.
     """
 
     topic: str
@@ -183,18 +181,18 @@ class TopicSnapshot:
 class PromoteSnapshot:
     """A set of topics that are promoted together. Times are monotonic seconds.
 
-    `gateways`: those that must acknowledge. `departed`: gateways that left since the write pause without
-    acknowledging it. `lost`: why some of them cannot be asked now, '' when all can.
-    `earliest_pause`: not before; what a gateway that was killed had in flight must have landed by then.
+    `gateways`: those that must acknowledge. `departed`: how many gateways left since the write pause began, without
+    acknowledging it. `lost`: why some gateways cannot be asked now, '' when all can.
+    `earliest_pause`: by then, writes that a killed gateway had in flight have landed.
     `paused_at`: when the pause began, None without one. `committing`: PERSIST_STOPPED was tried.
     `unreachable_since` and `source_error`: the source does not answer. `gave_up`: why the promote was given up.
-    `origin`: the cluster that is written until the cutover: source, or target at the failback. `configs_read`: the
-    origin's topic configs were read, or are not waited for any longer; `config_error`: why they were not read.
-    `acls_synced`: the target's ACLs are what they are to be before the write pause, behind the cutover as well, or are
-    not waited for any longer; `acl_error`: why they are not. `schema_gate`: what the schema gate waits for, '' when it
-    is open. `rehearses`: it goes back where it would cut over. `groups`: those that change sides with the topics;
-    `groups_since`: since when they are looked at; `group_error`: why the last step for them came to nothing.
-    `most_batches`: of producers, that the cutover may hand over.
+    `origin`: the cluster that is written until the cutover: source, or target for a failback. `configs_read`: the
+    origin's topic configs were read, or are no longer waited for; `config_error`: why they were not read.
+    `acls_synced`: the target's ACLs are up to date, as needed before the write pause and again after the cutover, or
+    are no longer waited for; `acl_error`: why they are not. `schema_gate`: what the schema gate waits for, '' when it
+    is open. `rehearses`: the run goes back where it would cut over. `groups`: those that change sides with the topics;
+    `groups_since`: since when they are observed; `group_error`: why the last step for them failed.
+    `most_batches`: how many producer batches the cutover may hand over.
     """
 
     now: float
@@ -222,12 +220,12 @@ class PromoteSnapshot:
 
     @property
     def unknown_outcomes(self) -> int:
-        """Forwarded writes of which nobody knows whether the source has taken them, or will."""
+        """How many forwarded writes the source may have accepted, or may still accept."""
         return self.departed + sum(a.unknown_outcomes for t in self.topics for a in t.acks.values())
 
 
 class StepKind(StrEnum):
-    """What to do next. WAIT is the only one that does nothing."""
+    """The next step. WAIT is the only one that does nothing."""
 
     MARK_PENDING = "mark_pending"
     WAIT = "wait"

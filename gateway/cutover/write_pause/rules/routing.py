@@ -1,7 +1,7 @@
 """How mirrored topics are served: a snapshot of their routes, and the holder that publishes it.
 
-The proxy reads `RoutingTable.current` once per request; the control plane replaces it. One event loop, so a
-swap is atomic for every handler. Where a topic's writes go now is asked of the route's `pause` (`write_pause.py`).
+The proxy reads `RoutingTable.current` once per request; the control plane replaces it. There is one event loop, so a
+swap is atomic for every handler. The route's `pause` decides where a topic's writes go now (`write_pause.py`).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["Ack", "Routing", "RoutingTable", "TopicRoute", "WritePhase", "moved_
 class TopicRoute:
     """How one mirrored topic is served. Topics without a route go to the target untouched.
 
-    `readable` is False while partitions are being padded: nothing of the topic may be read then.
+    `readable` is False while partitions are being padded: clients may not read the topic then.
     `producers[p]`: the last batches of each producer from before the last cutover; empty once no client retries them.
     `pause`: where its writes go; the same object in every snapshot. `failback_epoch`: see `state/producer_ids.py`.
-    `counted`: what is in flight to the target is counted as what is in flight to a source, so that a pause can wait
-    for it: the topic is mirrored back. `goes_on`: the last cutover has left nothing behind that was acknowledged, so a
-    producer's next batch follows its last one in `producers`; False after a failover. `by_clients`: clients may write
-    it on the source. `groups`: those that change sides with the topic, and are held while its writes are paused.
+    `counted`: the topic is mirrored back, so its writes in flight to the target are counted like those to a source, and
+    a pause can wait for them. `goes_on`: the last cutover left no acknowledged record behind, so a producer's next
+    batch follows its last one in `producers`; False after a failover. `by_clients`: clients may write it on the source.
+    `groups`: those that change sides with the topic, and are held while its writes are paused.
 
-    A topic whose mirror was deleted after a failback has a route, too: `link` is '' then, it is written on the target,
-    and its producers go on in its failback epoch.
+    A topic whose mirror was deleted after a failback has a route, too: its `link` is '', it is written on the target,
+    and its producers stay in its failback epoch.
     """
 
     link: str
@@ -47,24 +47,24 @@ class TopicRoute:
 
     @property
     def phase(self) -> WritePhase:
-        """Where writes go now, but for the lease."""
+        """Where writes go now, if the lease is valid."""
         return self.pause.phase
 
     @property
     def is_mirrored(self) -> bool:
-        """False of a topic whose mirror was deleted."""
+        """False for a topic whose mirror was deleted."""
         return bool(self.link)
 
     @property
     def passes(self) -> bool:
-        """True when a Produce of the topic needs nothing but to be passed on to the target."""
+        """True when a Produce to the topic only needs to be passed on to the target."""
         return self.pause.phase is WritePhase.SWITCHED and not (
             any(self.producers) or self.failback_epoch or self.counted
         )
 
     @property
     def is_plain(self) -> bool:
-        """True when a Produce goes to the source as it is: under the same name, with nothing to be looked up first."""
+        """True when a Produce goes to the source unchanged: under the same name, without any lookup."""
         return (
             self.source_topic == self.mirror_topic and self.by_clients and not (self.producers or self.failback_epoch)
         )
@@ -74,12 +74,12 @@ class TopicRoute:
 class Routing:
     """All routes, by mirror topic name (the name clients of the gateway use).
 
-    The flags are there since they are asked for at every request. `intercepts_produce`: some Produce may need more than
-    passing through; `ends_repeated`: a client may still send the end of a transaction from before a cutover;
-    `unreadable`: some mirror topic is still being padded. `group_prefixes`: source cluster id -> what
-    mirror groups have before their names there. `moved_with`: group -> the mirror topics with which it changes sides.
-    `failbacks`: how often the writes of any topic have failed back, all of them together, also of those that are
-    mirrored no more: it never falls. `unmirrored`: how many of the routes are of topics whose mirrors were deleted.
+    The flags exist because every request needs them. `intercepts_produce`: some Produce may need more than passing
+    through; `ends_repeated`: a client may still send the end of a transaction from before a cutover; `unreadable`: some
+    mirror topic is still being padded. `group_prefixes`: source cluster id -> the prefix of its mirror groups' names.
+    `moved_with`: group -> the mirror topics with which it changes sides. `failbacks`: how often the writes of all
+    topics together have failed back, including topics no longer mirrored: it never falls. `unmirrored`: how many routes
+    are of topics whose mirrors were deleted.
     """
 
     topics: Mapping[str, TopicRoute]
@@ -98,17 +98,17 @@ class Routing:
         return len(self.topics) > self.unmirrored
 
     def passes(self, topic: str) -> bool:
-        """True when a Produce of this topic alone needs nothing but to be passed on to the target."""
+        """True when a Produce to this topic alone only needs to be passed on to the target."""
         route = self.topics.get(topic)
         return route is None or route.passes
 
     def holding(self, group: str) -> tuple[TopicRoute, ...]:
-        """The routes of the topics whose write pause holds the group here and now; none: it is not held."""
+        """The routes of the topics whose write pause holds the group here now; none: it is not held."""
         routes = (self.topics[topic] for topic in self.moved_with.get(group, ()) if topic in self.topics)
         return tuple(route for route in routes if route.phase is WritePhase.PAUSED)
 
     def group_at(self, cluster_id: str, group: str) -> str:
-        """A group's name on the source with this cluster id, which is "" for the target."""
+        """A mirror group's name on the source with this cluster id; "" for the target."""
         return group.removeprefix(self.group_prefixes.get(cluster_id, ""))
 
 
@@ -117,7 +117,7 @@ def routing_of(
     topic_ids: Mapping[bytes, str] | None = None,
     group_prefixes: Mapping[str, str] | None = None,
 ) -> Routing:
-    """The snapshot of these routes; every one of them is looked at."""
+    """The snapshot of these routes. Visits every route."""
     routes = (topics or {}).values()
     return Routing(
         topics or {},
@@ -132,7 +132,7 @@ def routing_of(
 
 
 def moved_with(groups: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-    """Group -> mirror topics, of mirror topic -> groups."""
+    """Group -> mirror topics, from mirror topic -> groups."""
     found: dict[str, list[str]] = {}
     for topic, names in groups.items():
         for group in names:
@@ -141,13 +141,13 @@ def moved_with(groups: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str,
 
 
 Subscriber = Callable[[Routing, Collection[str]], None]
-"""Told a new snapshot, and the topics whose routes or phases may be others than in the one before, or gone."""
+"""Receives a new snapshot, and the topics whose routes or phases may have changed since the last one, or are gone."""
 
 
 class RoutingTable:
-    """Holds the current Routing, and tells each new one to its subscribers, in order.
+    """Holds the current Routing, and passes each new one to its subscribers, in order.
 
-    `current`: the snapshot in force; only `publish` puts another one there.
+    `current`: the snapshot in force; only `publish` replaces it.
     """
 
     __slots__ = ("_new", "_subscribers", "current")
@@ -158,9 +158,9 @@ class RoutingTable:
         self._new: list[Subscriber] = []
 
     def publish(self, routing: Routing, changed: Collection[str] | None = None) -> None:
-        """Put a new snapshot in force, tell the subscribers, and then release the writes whose pause is over.
+        """Put a new snapshot in force, notify the subscribers, and then release the writes whose pause is over.
 
-        `changed`: the topics whose routes or phases are others now, or gone; None: any may be.
+        `changed`: the topics whose routes or phases have changed, or are gone; None: any may be.
         """
         before, self.current = self.current, routing
         if changed is None:
@@ -176,7 +176,7 @@ class RoutingTable:
                 route.pause.let_go()
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Tell `subscriber` every later snapshot: all of the first one, what has changed from then on."""
+        """Notify `subscriber` of every later snapshot: of all topics at the first one, then of changed ones."""
         self._subscribers.append(subscriber)
         self._new.append(subscriber)
 

@@ -16,11 +16,11 @@ from gateway.state.producer_entries import ProducerEntry
 from gateway.state.promote_sets import groups_of
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
 
-_NO_FLAGS: Final = (True, False, False)  # it may be read; nothing of it is repeated
+_NO_FLAGS: Final = (True, False, False)  # readable, not retried, not recent
 
 
 class _Built(NamedTuple):
-    """A route, what it was built of, and what of it was published. `link`: None of a mirror that was deleted."""
+    """A route, its inputs, and its published parts. `link`: None for a deleted mirror."""
 
     mirror: MirrorRecord | FailbackEpochRecord
     link: LinkRecord | None
@@ -38,21 +38,21 @@ class _Built(NamedTuple):
         pause: WritePause,
         flags: tuple[bool, bool, bool],
     ) -> bool:
-        """It would be built alike."""
+        """True when these inputs would build the same route."""
         is_same = self.mirror is mirror and self.link is link and self.route.pause is pause
         return is_same and (self.is_readable, self.is_retried, self.is_recent) == flags
 
     @property
     def published(self) -> tuple[TopicRoute, bytes, WritePhase, bool]:
-        """What a snapshot has of it."""
+        """The parts that a snapshot contains."""
         return self.route, self.topic_id, self.phase, self.is_recent
 
 
 class Routes:
-    """The routes of all mirror topics, kept topic by topic: what has not changed costs nothing but its place in a copy.
+    """The routes of all mirror topics, kept topic by topic: an unchanged one costs only its entry in the copy.
 
     Attributes:
-        changed: the topics whose route, topic id or phase is another one than in the last snapshot, or gone.
+        changed: the topics whose route, topic id or phase has changed since the last snapshot, or is gone.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Routes:
         self.changed: set[str] = set()
 
     def phase(self, topic: str) -> WritePhase | None:
-        """As it was when the topic was looked at last; None without a route."""
+        """The topic's phase when its route was last built; None without a route."""
         built = self._built.get(topic)
         return None if built is None else built.phase
 
@@ -83,13 +83,13 @@ class Routes:
         retried: bool,
         recent: bool = False,
     ) -> None:
-        """Look at a topic again: its record, its link, and what else its route is made of.
+        """Build a topic's route from its record, its link, and the other inputs.
 
         Args:
             pause: where its writes go; it has read the record.
             readable: the topic is known to be padded, whatever the record says.
             retried: a producer may still retry a batch from before the last cutover
-                (`cutover/write_pause/rules/cutovers_seen.py`); else no producer table is needed.
+                (`cutover/write_pause/rules/cutovers_seen.py`); otherwise no producer table is needed.
             recent: a client may still send the end of a transaction from before the last cutover.
         """
         flags = readable, retried, recent
@@ -100,14 +100,14 @@ class Routes:
             self._put(topic, known, known._replace(phase=pause.phase))
 
     def put_unmirrored(self, kept: FailbackEpochRecord, pause: WritePause) -> None:
-        """Its mirror was deleted, and its producers go on in its failback epoch. `pause`: there is none, it is written
-        on the target."""
+        """Route a topic whose mirror was deleted, and whose producers stay in its failback epoch. `pause`: always
+        switched to the target."""
         topic, known = kept.mirror_topic, self._built.get(kept.mirror_topic)
         if known is None or not known.is_of(kept, None, pause, _NO_FLAGS):
             self._put(topic, known, _unmirrored(kept, pause))
 
     def count(self, topic: str, failback_epoch: int) -> None:
-        """How often the topic's writes have failed back, as records say; a create that is under way says nothing."""
+        """Note how often the topic's writes have failed back, by its records, not by a create in progress."""
         if before := self._failbacks.pop(topic, 0):
             self._all_failbacks -= before
         if failback_epoch:
@@ -122,7 +122,7 @@ class Routes:
         self._keep(topic, known, built)
 
     def drop(self, topic: str) -> None:
-        """It has no mirror, or its link is gone: no route."""
+        """Remove the route of a topic without a mirror, or without its link."""
         known = self._built.pop(topic, None)
         if known is None:
             return
@@ -152,9 +152,9 @@ class Routes:
             self._groups.pop(topic, None)
 
     def snapshot(self, links: Mapping[str, LinkRecord], forgotten_failbacks: int = 0) -> Routing:
-        """Of all routes as they were looked at last. What changes from now on is in the next one.
+        """A snapshot of all routes. Later changes belong to the next one.
 
-        `forgotten_failbacks`: failback epochs of topics that have no route any more, added up.
+        `forgotten_failbacks`: the sum of failback epochs of topics that have no route any more.
         """
         self.changed = set()
         return Routing(
@@ -178,7 +178,7 @@ def _put(topics: set[str], topic: str, *, is_in: bool) -> None:
 
 
 def prefixes(links: Mapping[str, LinkRecord]) -> dict[str, str]:
-    """By the source cluster's id: what the mirror groups of a link have before their names there."""
+    """Source cluster id -> the prefix of the link's mirror groups."""
     configs = {name: link_config.parse(link.configs) for name, link in links.items()}
     return {links[name].source_cluster_id: one.prefix for name, one in configs.items() if one.prefix_groups}
 
@@ -205,7 +205,7 @@ def _unmirrored(kept: FailbackEpochRecord, pause: WritePause) -> _Built:
 def _route(mirror: MirrorRecord, link: LinkRecord, pause: WritePause, readable: bool, retried: bool) -> TopicRoute:
     producers: tuple[Sequence[ProducerEntry], ...] = ()
     if retried:
-        with suppress(WrongLength):  # its writes wait
+        with suppress(WrongLength):  # then its writes wait
             producers = tables_of(mirror)
     config = link_config.parse(link.configs)
     return TopicRoute(

@@ -2,35 +2,35 @@
 
 Theory of operation
 -------------------
-A mirror topic is written on one cluster until its cutover, and on the other one from then on. In between nobody may
-write: every gateway **pauses** its writes. A `WritePause` is one topic at one gateway, at the leader's as at any other.
-It is asked before every write (`goes`), and nothing else in a gateway knows where a write goes. It is told four things,
-which come in any order and do not wait for one another:
+A mirror topic is written on one cluster until its cutover, and on the other one from then on. In between no gateway may
+write: each one **pauses** its writes. A `WritePause` is one topic at one gateway, the leader or any other. Every write
+asks it (`goes`), and nothing else in a gateway knows where a write goes. It has four inputs, which come in any order
+and do not wait for one another:
 
 the record
-    As read from the state topic, in its order: on which side the topic is written, and which pauses are over. Any state
-    but PENDING_STOPPED ends the pauses up to the record's epoch: what they were for has been done, or given up.
-    PENDING_STOPPED neither pauses (the mirror may have far to go) nor ends a pause.
+    As read from the state topic, in order: on which side the topic is written, and which pauses are over. Any state but
+    PENDING_STOPPED ends the pauses up to the record's epoch: their operations were completed, or given up.
+    PENDING_STOPPED neither pauses (the mirror may lag far behind) nor ends a pause.
 the leader's commands
-    `pause` and `resume`, of one operation: the **epoch** numbers the operations on a topic, the **term** tells leaders
-    apart. Commands may be late, repeated, or from a leader that is one no more.
+    `pause` and `resume`, each for one operation: the **epoch** numbers the operations on a topic, the **term**
+    identifies the leader. Commands may be late, repeated, or from a former leader.
 the assignment
-    It names the pauses in force to whoever comes new, and it is a point in the state topic: all that the leaders
-    before have written is read.
+    It names the pauses in force to a gateway that joins, and marks a point in the state topic up to which everything
+    that earlier leaders wrote was read.
 the lease
-    Without it the others may count this gateway as gone: a write goes nowhere then (`fleet/rules/leases.py`).
+    Without a valid one the others may count this gateway as gone: then a write goes nowhere (`fleet/rules/leases.py`).
 
-Rules, each of which the exhaustive search leaves out once (`tests/model`), or a test of this class:
+Rules, each of which the exhaustive search (`tests/model`) leaves out once, or a test of this class:
 
-1. A pause is one operation's. Writes go on when none is left; the end of one never ends another.
-2. The epochs of a term rise. A command that is not younger than the youngest heard of its term comes late and begins
-   nothing; so a pause whose end was heard before its begin, or before the assignment that names it, never begins.
+1. A pause belongs to one operation. Writes resume when none is left; the end of one pause never ends another.
+2. The epochs of a term rise. A command that is not newer than the newest heard of its term is late and begins nothing;
+   so a pause whose end was heard before its begin, or before the assignment that names it, never begins.
 3. A command of a term below the highest heard is refused.
-4. A pause of an earlier term ends with the assignment of a later one, and not with that leader's first commands: until
-   the assignment is read, what the pause was for may have been done without this gateway knowing. An assignment says
-   nothing about pauses of its own term: they may have begun after it was made.
-5. After a cutover the record alone ends the pause. The leader resumes only what no record has ended at itself: a
-   gateway that has not read the record yet must go on waiting.
+4. The assignment of a later term ends the pauses of earlier terms; that leader's first commands do not: until the
+   assignment is read, their operations may have been completed without this gateway knowing. An assignment says nothing
+   about pauses of its own term, which may have begun after it was made.
+5. After a cutover the record alone ends the pause. The leader resumes only pauses that no record has ended at itself: a
+   gateway that has not read the record yet must keep waiting.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ AT_REST: Final = (MirrorState.STOPPED, MirrorState.PENDING_SYNCHRONIZE)
 """States in which a topic is written on the target and not mirrored."""
 
 _CUT_OVER: Final = (MirrorState.STOPPED, MirrorState.PENDING_MIRROR)
-"""States right behind a cutover, to the target and home."""
+"""States right after a cutover, to the target and back to the source."""
 
 _Command = tuple[int, int]  # (term, epoch): its order is the order in which commands count
 _NONE: Final[_Command] = (-1, -1)
@@ -69,11 +69,11 @@ class Pause(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """What a topic's record says of its writes.
+    """What a topic's record says about its writes.
 
-    `on_target`: they go to the target although it is mirrored. `unstamped`: it has cut over, and the leaders of its
-    partitions are not known to give records their own timestamps yet (`MirrorCutover`). `garbled`: which writes are
-    retries cannot be told.
+    `on_target`: they go to the target although the topic is mirrored. `unstamped`: it has cut over, and the leaders of
+    its partitions are not known to stamp records themselves yet (`MirrorCutover`). `garbled`: the record cannot tell
+    which writes are retries.
     """
 
     state: MirrorState
@@ -85,10 +85,10 @@ class Recorded(NamedTuple):
     def phase(self, *, paused: bool) -> WritePhase:
         """Where a topic with this record is written.
 
-        A pause says nothing while nobody can cut over: STOPPED, and the step after it. The first writes to a topic
-        that is to stamp them itself wait at every gateway until it does: the record alone says so, no command.
+        A pause has no effect in the states at rest, in which nothing can cut over. If the topic is to stamp records
+        itself, its first writes wait at every gateway until it does: the record alone says so, without a command.
         """
-        if self.garbled:  # they wait for as long as some may be retries
+        if self.garbled:  # writes wait as long as some may be retries
             return WritePhase.PAUSED
         if self.unstamped and self.state in _CUT_OVER:
             return WritePhase.PAUSED
@@ -100,11 +100,11 @@ class Recorded(NamedTuple):
 
 
 OF_NO_MIRROR: Final = Recorded(MirrorState.STOPPED, 0)
-"""Of a topic whose mirror was deleted, and which has a route since its writes have failed back: the target's own."""
+"""For a topic whose mirror was deleted and which has a route because its writes have failed back: the target's own."""
 
 
 def recorded(mirror: MirrorRecord, *, retried: bool = False) -> Recorded:
-    """Of a record. `retried`: a producer may still retry a batch from before the last cutover."""
+    """What a record says. `retried`: a producer may still retry a batch from before the last cutover."""
     garbled = False
     if retried:
         try:
@@ -123,10 +123,10 @@ class WritePause:
     """One mirror topic at one gateway; begins with the record as read.
 
     Attributes:
-        phase: where writes go, but for the lease.
-        closed: the pause was acknowledged: no transaction takes the topic in until it is over.
-        recorded: the record as read last.
-        term: the highest that was heard of.
+        phase: where writes go, if the lease is valid.
+        closed: the pause was acknowledged: no transaction may add the topic until it is over.
+        recorded: the record as last read.
+        term: the highest term heard.
     """
 
     __slots__ = ("_ended", "_newest", "_pauses", "_waiting", "closed", "phase", "recorded", "term")
@@ -142,10 +142,10 @@ class WritePause:
         self.phase = found.phase(paused=False)
 
     def goes(self, leased: bool) -> WritePhase | None:
-        """Where a write goes that is about to be sent; None: nowhere. `leased`: this gateway's lease is valid now."""
+        """Where a write about to be sent goes; None: nowhere. `leased`: this gateway's lease is valid now."""
         return self.phase if leased else None
 
-    # -- what it is told -----------------------------------------------------------------------------------
+    # -- inputs --------------------------------------------------------------------------------------------
 
     def record(self, found: Recorded) -> None:
         """The next record of the topic was read."""
@@ -158,7 +158,7 @@ class WritePause:
         self._look()
 
     def pause(self, epoch: int, term: int) -> bool:
-        """The leader pauses the writes. False when that comes too late: the epoch or the term is over."""
+        """The leader pauses the writes. False when the command is too late: its epoch or term is over."""
         command = (term, epoch)
         if command in self._pauses:
             return True
@@ -171,7 +171,7 @@ class WritePause:
         return True
 
     def resume(self, epoch: int, term: int) -> bool:
-        """The leader has given the operation up. True when that ends a pause that was in force here."""
+        """The leader has given the operation up. True when this ends a pause that was in force here."""
         command = (term, epoch)
         if term < self.term:
             return False
@@ -183,9 +183,9 @@ class WritePause:
         return True
 
     def assigned(self, term: int, epoch: int | None) -> None:
-        """An assignment was read, and the state up to it; or this gateway begins its own term, having read as much.
+        """An assignment was read, and the state up to it; or this gateway, having read that much, begins its own term.
 
-        `epoch`: of the pause in force that it names for this topic.
+        `epoch`: the epoch of the pause in force that the assignment names for this topic.
         """
         self.term = max(self.term, term)
         if any(each[0] < term for each in self._pauses):
@@ -198,34 +198,34 @@ class WritePause:
         self.phase = self.recorded.phase(paused=bool(self._pauses))
         self.closed = self.closed and self.phase is WritePhase.PAUSED
 
-    # -- what is known -------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------
 
     @property
     def newest(self) -> _Command:
-        """The youngest command that was heard, (term, epoch)."""
+        """The newest command heard, (term, epoch)."""
         return self._newest
 
     @property
     def next_epoch(self) -> int:
-        """For the topic's next operation: above what its record says, and above every one that was paused here."""
+        """The epoch of the topic's next operation: above its record's, and above every one that was paused here."""
         return max(self.recorded.epoch, self._newest[1]) + 1
 
     def is_in_force(self, epoch: int, term: int) -> bool:
-        """This operation's pause has begun here, and not ended."""
+        """This operation's pause has begun here and not ended."""
         return (term, epoch) in self._pauses
 
     def in_force(self, term: int | None = None) -> int | None:
         """The youngest epoch of the pauses in force, of one term or of any; None without one."""
         return max((epoch for at, epoch in self._pauses if term in (None, at)), default=None)
 
-    # -- who waits -----------------------------------------------------------------------------------------
+    # -- waiting writes ------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """The pause is acknowledged: no transaction takes the topic in until it is over."""
+        """The pause is acknowledged: no transaction may add the topic until it is over."""
         self.closed = self.phase is WritePhase.PAUSED
 
     def wait(self, release: Callable[[], None]) -> Callable[[], None]:
-        """Keep a write until the pause is over; `release` is called then. Returns what ends the wait before that."""
+        """Hold a write until the pause is over, then call `release`. Returns a function that ends the wait earlier."""
         key = object()
         self._waiting[key] = release
 
@@ -236,11 +236,11 @@ class WritePause:
 
     @property
     def waiting(self) -> int:
-        """Writes that wait now."""
+        """How many writes wait now."""
         return len(self._waiting)
 
     def let_go(self) -> None:
-        """Release, in order of arrival, whoever waits: the routes say where writes go from now on."""
+        """Release the waiting writes, in order of arrival: the new routes say where they go."""
         waiting, self._waiting = self._waiting, {}
         for release in waiting.values():
             release()
@@ -251,8 +251,8 @@ class WritePauses(Mapping[str, WritePause]):
 
     def __init__(self) -> None:
         self._topics: dict[str, WritePause] = {}
-        self._gone: dict[str, _Command] = {}  # what was heard last of topics whose mirrors were deleted
-        self._paused: set[str] = set()  # what was paused, and is not known to be so no more
+        self._gone: dict[str, _Command] = {}  # the newest command for topics whose mirrors were deleted
+        self._paused: set[str] = set()  # topics that were paused, and may still be
         self._term = -1
 
     def __getitem__(self, topic: str) -> WritePause:
@@ -265,7 +265,7 @@ class WritePauses(Mapping[str, WritePause]):
         return len(self._topics)
 
     def record(self, topic: str, found: Recorded | None) -> None:
-        """What is read of a topic's mirror; None: it has none, or none any more."""
+        """Take the record of a topic's mirror as read; None: it has none, or none any more."""
         known = self._topics.get(topic)
         if known is None:
             if found is not None:
@@ -276,7 +276,7 @@ class WritePauses(Mapping[str, WritePause]):
             known.record(found)
 
     def pause(self, pause: Pause) -> bool:
-        """See `WritePause.pause`; False too while the topic is not known here."""
+        """See `WritePause.pause`; also False while the topic is unknown here."""
         topic = self._topics.get(pause.topic)
         if topic is None or not topic.pause(pause.epoch, pause.term):
             return False
@@ -296,7 +296,7 @@ class WritePauses(Mapping[str, WritePause]):
         self._paused |= named.keys() & self._topics.keys()
 
     def in_force(self, term: int | None = None) -> Mapping[str, int]:
-        """The pauses in force here, of one term or of any: mirror topic -> the youngest one's epoch."""
+        """The pauses in force here, of one term or of any: mirror topic -> the newest one's epoch."""
         found = {}
         for topic in sorted(self._paused):
             known = self._topics.get(topic)
