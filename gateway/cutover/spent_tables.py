@@ -1,8 +1,8 @@
-"""Forgets producer tables (`state/producer_tables.py`) that no producer asks for any more.
+"""Deletes producer tables (`state/producer_tables.py`) that no producer needs any more.
 
-They are there for what is sent again over a cutover, for 15 minutes from when this gateway has seen it
-(`cutovers_seen.py`): no client retries for so long. What is left over when records came back that the topic had lost
-(`state/recovery.py`), and no mirror names, goes with them.
+They answer retries over a cutover, for 15 minutes from when this gateway first saw it (`cutovers_seen.py`): no client
+retries that long. Tables that no mirror names are deleted, too: they remain when the state topic had lost records and
+got them again (`state/recovery.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = structlog.get_logger("lockgate.control")
 
 
 class ForgetsSpentTables:
-    """Of one term of leadership. `locks`: those that operations on mirror topics take."""
+    """For one term of leadership. `locks`: the locks that operations on mirror topics take."""
 
     def __init__(self, *, records: Records, publisher: RoutingPublisher, locks: KeyedLocks) -> None:
         self._store: StateStore = records.store
@@ -36,8 +36,8 @@ class ForgetsSpentTables:
         self._locks = locks
 
     async def look(self) -> None:
-        """Once. A topic that is being promoted, failed over or the like has its turn later."""
-        self._publisher.refresh()  # a cutover that it has not seen yet would seem to be long ago
+        """Delete spent tables once. A topic under another operation, such as a promote, has its turn later."""
+        self._publisher.refresh()  # a cutover not seen yet would seem to be long ago
         try:
             for mirror in [one for one in self._store.mirrors.values() if self._is_spent(one)]:
                 await self._forget(mirror)

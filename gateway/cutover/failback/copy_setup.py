@@ -1,6 +1,6 @@
-"""A topic made ready to be the copy of a failback: its own configs kept, those of a copy set, or created anew.
+"""Prepares the copy of a failback: keeps the topic's own configs, sets those of a copy, or recreates the topic.
 
-Which cluster has the copy is in the record: the source, unless the topic has just fail back.
+The record says which cluster has the copy: the source, unless the topic has just failed back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REPLICAS = "replication.factor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedCopy:
-    """`configs`: what the copy has now, and what is to be set back. `starts`: where one that is filled anew begins."""
+    """`configs`: the copy's present configs, and those to restore later. `starts`: where a refilled copy begins."""
 
     configs: SyncedConfigs
     partitions: int
@@ -33,17 +33,17 @@ class PreparedCopy:
 
 
 class CopyGone(Conflict):
-    """Somebody deleted the copy's topic while the failback was under way."""
+    """The copy's topic was deleted during the failback."""
 
 
 async def own_configs(target: ClusterAccess, record: MirrorRecord, source: ClusterAccess) -> dict[str, str]:
-    """What the copy has of configs of its own, and `replication.factor`; to be kept before they change or go.
+    """The copy's own configs and `replication.factor`, to be kept before they change or are deleted.
 
-    Of an failback destination that is gone already, what the target has.
+    If the failback destination is gone already, the target topic's.
 
     Raises:
         SourceUnreachable, TargetUnreachable, Conflict: a cluster does not answer, or refuses.
-        CopyGone: the copy was deleted, as the controller says, too.
+        CopyGone: the copy was deleted; the controller confirms it.
     """
     access, name = (target, record.mirror_topic) if _is_forward(record) else (source, record.source_topic)
     replicas_at_most = max(1, access.broker_count())
@@ -53,7 +53,7 @@ async def own_configs(target: ClusterAccess, record: MirrorRecord, source: Clust
     if found is None:
         await _require_there(target, record, access, name)
         if _is_forward(record):
-            raise TargetUnreachable(f"topic {name} is not there, or not yet")  # that broker may not have heard of it
+            raise TargetUnreachable(f"topic {name} is not there, or not yet")  # that broker may not know it yet
         with target_errors():
             found = await _topic(target, record.mirror_topic)
             kept = dict(await target.topic_overrides(record.mirror_topic))
@@ -68,16 +68,16 @@ async def prepare_copy(
     door: Door,
     lifted: LiftedConfigs,
 ) -> PreparedCopy:
-    """Give the copy the configs that a copy needs, and the partitions that its origin has.
+    """Give the copy the configs that a copy needs, and as many partitions as its origin has.
 
     Args:
-        door: of the present term; what is changed is decided from `record`.
+        door: of the present term; changes are decided from `record`.
         include: the configs that follow the origin (`topic.config.sync.include`).
 
     Raises:
         SourceUnreachable, TargetUnreachable: a cluster does not answer.
-        CopyGone: the copy was deleted, as the controller says, too.
-        Conflict: one refuses, the origin is gone, or the copy has more partitions than its origin.
+        CopyGone: the copy was deleted; the controller confirms it.
+        Conflict: a cluster refuses, the origin is gone, or the copy has more partitions than its origin.
     """
     origin, copy = (source, target) if _is_forward(record) else (target, source)
     origin_topic, copy_topic = record.mirror_topic, record.source_topic
@@ -91,7 +91,7 @@ async def prepare_copy(
             partitions = await _grown_home(target, record, source, partitions, door)
         configs = await _configured(target, record, copy, copy_topic, partitions, origin_configs, include, door, lifted)
     except Conflict as exc:
-        if knows_no_topic(exc):  # it was there a moment ago, or was created: this broker may not have heard of it yet
+        if knows_no_topic(exc):  # it existed a moment ago, or was just created: this broker may not know it yet
             await _require_there(target, record, copy, copy_topic)
             missing = TargetUnreachable if copy is target else SourceUnreachable
             raise missing(f"topic {copy_topic} is not there, or not yet: {exc}") from exc
@@ -108,10 +108,10 @@ async def prepare_copy(
 async def _grown_home(
     target: ClusterAccess, record: MirrorRecord, source: ClusterAccess, partitions: int, door: Door
 ) -> int:
-    """The source topic's partitions, with those that somebody has added on the target right before the failback.
+    """The number of source partitions, after adding those that were added on the target right before the failback.
 
-    They came too late for the mirror back, whose failback was decided by then, and were meant for whoever wrote the
-    topic there. Nothing is in them: so the source gets them, as it gets others while it is mirrored to.
+    They came too late for the mirror back, whose failback was already decided. They are empty, so the source gets them,
+    as it gets added partitions while it is mirrored to.
 
     Raises:
         Conflict: there are records in them, which the source does not have.
@@ -164,18 +164,18 @@ async def _configured(
 async def delete_old_topic(record: MirrorRecord, source: ClusterAccess, door: Door) -> None:
     """Delete the very topic that the record names, by its id, unless it is gone.
 
-    A source without topic ids (before Kafka 2.8) deletes by name. There a deletion without an answer is not tried
-    again, nor is anything created under it: it could land later, and take the new topic.
+    A source without topic ids (before Kafka 2.8) deletes by name. There a deletion without an answer is not repeated,
+    and no topic is created under that name: the deletion could land later, and delete the new topic.
 
     Raises:
-        SourceUnreachable: no answer; to be tried again.
-        Conflict: the source refuses; or, without topic ids, it is not known whether the topic was deleted.
+        SourceUnreachable: no answer; try again.
+        Conflict: the source refuses; or, without topic ids, it is unknown whether the topic was deleted.
     """
     name, topic_id = record.source_topic, record.source_topic_id
     with source_errors(record.link):
         found = (await source.topics([name])).get(name)
     if found is None or (topic_id and found.topic_id and found.topic_id != topic_id):
-        return  # what is there now, if anything, is another one
+        return  # the topic there now, if any, is another one
     try:
         with source_errors(record.link):
             async with door.through(record):
@@ -193,7 +193,7 @@ async def delete_old_topic(record: MirrorRecord, source: ClusterAccess, door: Do
 
 
 async def create_topic_anew(target: ClusterAccess, record: MirrorRecord, source: ClusterAccess, door: Door) -> None:
-    """Create the source topic as it was kept, with the target's partitions; one that is there stays as it is.
+    """Create the source topic with the kept configs and as many partitions as the target has, unless it exists.
 
     Raises as `own_configs` does.
     """
@@ -206,12 +206,12 @@ async def create_topic_anew(target: ClusterAccess, record: MirrorRecord, source:
             async with door.through(record):
                 await source.create_topic(record.source_topic, partitions, replicas, configs)
     except Conflict as exc:
-        if not _says(exc, ErrorCode.TOPIC_ALREADY_EXISTS):  # the old one is still going
+        if not _says(exc, ErrorCode.TOPIC_ALREADY_EXISTS):  # the old one is still being deleted
             raise
 
 
 def _is_forward(record: MirrorRecord) -> bool:
-    """The copy is on the target again."""
+    """True when the copy is on the target again."""
     return record.state is MirrorState.PENDING_MIRROR and not record.is_reverse
 
 
@@ -227,7 +227,7 @@ async def _copy_topic(access: ClusterAccess, name: str) -> TopicInfo:
 
 
 async def _require_there(target: ClusterAccess, record: MirrorRecord, copy: ClusterAccess, name: str) -> None:
-    """Raises CopyGone. A topic that is set up anew is not meant: what is missing there is created by the next step."""
+    """Raises CopyGone if the topic does not exist. Not for a topic being recreated: the next step creates it."""
     if record.state is not MirrorState.PENDING_MIRROR:
         return
     with _errors(target, record, copy):

@@ -1,4 +1,4 @@
-"""The topic on a link's source that was mirrored once, as the failbacks need to know it."""
+"""Reads the failback destination: the topic on a link's source that was mirrored once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AT_ONCE = 16
 
 
 class FailbackDestinations:
-    """Reads them. `ends`: reads the source's log ends."""
+    """Reads failback destinations. `ends`: reads the source's log ends."""
 
     def __init__(
         self, *, records: Records, sources: Sources, target: ClusterAccess, maps: OffsetMaps, ends: SourceEnds
@@ -39,14 +39,14 @@ class FailbackDestinations:
         self._ends = ends
 
     async def read(self, record: MirrorRecord, *, compared: bool = False) -> FailbackDestination:
-        """The topic as it is now, with who wrote what it holds beyond the cutover.
+        """The topic as it is now, and who wrote its last batch beyond the cutover.
 
         Args:
-            compared: with the target's last batch before the cutover, too.
+            compared: also compare the last batch before the cutover with the target's.
 
         Raises:
-            SourceUnreachable: the source does not answer, or its brokers do not agree yet whether the topic is there.
-            Conflict: it refuses; so for the target, when it is compared.
+            SourceUnreachable: the source does not answer, or its brokers do not agree yet whether the topic exists.
+            Conflict: the source refuses; with `compared`, also the target.
         """
         try:
             return await self._read(record, compared=compared)
@@ -89,7 +89,7 @@ class FailbackDestinations:
     async def _unlike(
         self, record: MirrorRecord, source: ClusterAccess, log_end_offsets: Sequence[int]
     ) -> tuple[int, ...]:
-        """The partitions whose last batch before the cutover differs; what a side has deleted cannot be compared."""
+        """The partitions whose last batch before the cutover differs. Deleted batches cannot be compared."""
         translates = record.mode is MirrorMode.TRANSLATE
         maps = await self._maps.read(record) if translates and record.cutover.stopped_at else ()
         slots = asyncio.Semaphore(_AT_ONCE)
@@ -101,7 +101,7 @@ class FailbackDestinations:
                 if copy is None or (translates and copy.base < _began_at(record, partition)):
                     return False
                 copied_from = _on_source(maps[partition], copy) if translates else (copy.base, copy.last)
-                if copied_from is None:  # padding: the map begins behind it, and nothing was copied
+                if copied_from is None:  # padding: the map begins after it, and nothing was copied
                     return False
                 with source_errors(record.link):
                     found = await source.batches(record.source_topic, partition, *copied_from)
@@ -122,12 +122,12 @@ class FailbackDestinations:
 
 
 def _began_at(record: MirrorRecord, partition: int) -> int:
-    """Below this the copy was written by others than the mirror that has stopped."""
+    """Below this offset the copy was not written by the mirror that has stopped."""
     found = handed_over(record)
     return 0 if found is None else found[0][partition]
 
 
 def _on_source(found: OffsetMap, copy: LastBatch) -> tuple[int, int] | None:
-    """The offsets on the source of a batch on the copy; None where this mirror's map does not say."""
+    """The source offsets of a batch on the copy; None where this mirror's map does not have them."""
     base, last = found.to_source(copy.base), found.to_source(copy.last)
     return (base.offset, last.offset) if base.rule is last.rule is TranslationRule.EXACT else None

@@ -1,8 +1,8 @@
 """The operations that lead back: reverse, truncate-and-restore, failover; and those that a restart interrupted.
 
-Put together by `control_parts.py`, and wired by `runtime/term.py`:
+Built by `control_parts.py`, and wired by `runtime/term.py`:
 
-    failbacks.resume()                                 # goes on with what a restart interrupted; returns at once
+    failbacks.resume()                                 # continues what a restart interrupted; returns immediately
 
 Its tasks run in `background` and end with `service.close`.
 """
@@ -34,10 +34,10 @@ _WATCH_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
-    """What a truncate-and-restore would throw away, per partition of the failback destination.
+    """What a truncate-and-restore would discard, per partition of the failback destination.
 
-    `divergent`: records beyond the common point: nobody has them but the failback destination. `older`: records from
-    before the target's log start: the target has deleted them. `refilled`: records that the target will give it.
+    `divergent`: records beyond the common point, which only the failback destination has. `older`: records from before
+    the target's log start, which the target has deleted. `refilled`: records that it will get from the target.
     """
 
     record: MirrorRecord
@@ -47,7 +47,7 @@ class RestorePlan:
 
 
 class Failbacks:
-    """`tools`: what every run uses."""
+    """The operations. `tools`: shared by all runs."""
 
     def __init__(self, tools: FailbackTools, *, runs: FailbackRuns, failover: Failover, background: Background) -> None:
         self._records = tools.records
@@ -62,17 +62,17 @@ class Failbacks:
         self._background = background
 
     def resume(self) -> None:
-        """Go on with every failback that the end of a process interrupted; returns at once."""
+        """Continue every failback that the end of a process interrupted; returns immediately."""
         self._runs.resume()
         self._background.every(_WATCH_S, self._failover.ends.look, "ends of mirrors that rest")
 
     @property
     def without_promote(self) -> Alone:
-        """A block for whose time no promote and no failover of the topic runs: see `Failover`."""
+        """A block during which no promote and no failover of the topic runs: see `Failover`."""
         return self._failover.without_promote
 
     def trouble(self, link: str, topic: str) -> Exception | None:
-        """What the run of the topic meets again and again just now; None when it goes on, or none runs."""
+        """The error that the topic's run meets again and again; None when it proceeds, or none runs."""
         return self._runs.trouble(link, topic)
 
     def waiting_for(self, link: str, topic: str) -> str:
@@ -84,14 +84,15 @@ class Failbacks:
     async def reverse(
         self, link: str, topics: Sequence[str], *, pause: bool = False, undo_until_ms: int = 0
     ) -> Sequence[MirrorRecord]:
-        """Begin to mirror STOPPED topics back to the source; it goes on after this returns.
+        """Begin to mirror STOPPED topics back to the source; it continues after this returns.
 
-        `undo_until_ms`: it is kept until then, and ends by itself (`undo.py`); 0: somebody has asked for it.
+        `undo_until_ms`: the mirror back is kept until then, and ends automatically (`undo.py`); 0: an operator asked
+        for it, and it has no end.
 
         Raises:
             BadRequest, NotFound, WrongState: nothing was changed.
-            Conflict: the logs differ: with the number of records that only the source has.
-            SourceUnreachable: it cannot be known whether they do.
+            Conflict: the logs differ; tells how many records only the source has.
+            SourceUnreachable: whether they differ is unknown.
         """
         names = _names(topics)
         records = [self._records.mirror(link, name) for name in names]
@@ -106,7 +107,7 @@ class Failbacks:
         return [self._records.mirror(link, name) for name in names]
 
     async def check_reverse(self, link: str, topic: str) -> None:
-        """What `reverse` of a STOPPED topic refuses, and nothing else: both logs are compared. Raises as it does."""
+        """The checks of `reverse` for a STOPPED topic; compares both logs. Raises as `reverse`."""
         record = self._records.mirror(link, topic)
         require(MirrorOperation.REVERSE, record)
         await self._require_alike([record], note=False)
@@ -121,7 +122,7 @@ class Failbacks:
     # -- truncate-and-restore ----------------------------------------------------------------------------------
 
     async def restore_plan(self, link: str, topic: str) -> RestorePlan:
-        """What it would throw away.
+        """What a truncate-and-restore would discard.
 
         Raises:
             NotFound, WrongState, SourceUnreachable, TargetUnreachable, Conflict: it would be refused.
@@ -148,7 +149,7 @@ class Failbacks:
         )
 
     async def restore(self, link: str, topics: Sequence[str]) -> Sequence[MirrorRecord]:
-        """Delete the failback destinations, create them anew and fill them from the target; goes on after this returns.
+        """Delete the failback destinations, recreate and fill them from the target; continues after this returns.
 
         Raises:
             BadRequest, NotFound, WrongState, SourceUnreachable, Conflict: nothing was changed.
@@ -159,10 +160,10 @@ class Failbacks:
             require(MirrorOperation.RESTORE, record)
             await require_origins(self._records, self._sources, [record], by_writers=False)
             await self._set_back(record)
-            await self._destinations.read(record)  # a source that does not answer: not begun
+            await self._destinations.read(record)  # if the source does not answer, it does not begin
         for name in names:
             async with self._locks.hold(f"mirror/{name}"):
-                require(MirrorOperation.RESTORE, self._records.mirror(link, name))  # still: what is stopped stays so
+                require(MirrorOperation.RESTORE, self._records.mirror(link, name))  # again: the stop is final
                 await self._engine.stop_mirror(link, name)
                 await self._records.change(
                     link,
@@ -178,7 +179,7 @@ class Failbacks:
     # -- failover ----------------------------------------------------------------------------------------------
 
     async def leave(self, limit_s: float) -> None:
-        """This gateway is about to stop: see `Failover.leave`. What leads back goes on from its records elsewhere."""
+        """This gateway is about to stop: see `Failover.leave`. The next leader continues failbacks by their records."""
         await self._failover.leave(limit_s)
 
     async def failover_plan(self, link: str, topic: str) -> FailoverPlan:
@@ -193,7 +194,7 @@ class Failbacks:
         return [await self._failover.run(link, name) for name in names]
 
     async def _set_back(self, record: MirrorRecord) -> None:
-        """The target must have its own configs back before it becomes an origin: the last act of a promote."""
+        """Restore the target's own configs, the last step of a promote, before the topic becomes an origin."""
         while not record.is_reverse and record.restore_configs:
             with target_errors(), suppress(StoreConflict):  # the promote itself was faster
                 await self._lifted.restore(record)

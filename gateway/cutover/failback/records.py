@@ -1,5 +1,4 @@
-"""What the record of a mirror topic says once its failback destination is the copy: synchronized with it, or created
-anew."""
+"""The record of a mirror topic once its failback destination is the copy: synchronized with it, or recreated."""
 
 from __future__ import annotations
 
@@ -16,9 +15,9 @@ from gateway.state.records import MirrorCutover, MirrorError, MirrorRecord, Sequ
 
 
 def begun(record: MirrorRecord, *, then_pause: bool = False, undo_until_ms: int = 0) -> MirrorRecord:
-    """Nothing of the failback destination is kept; `then_pause`: the mirror is to be PAUSED once it has begun.
+    """The record of a failback that begins, without kept configs; `then_pause`: PAUSED once the mirror has begun.
 
-    `undo_until_ms`: it begins by itself, to be kept until then.
+    `undo_until_ms`: the mirror back begins automatically, and is kept until then.
     """
     if undo_until_ms:
         record = replace(record, cutover=replace(record.cutover, undo=Undo.OPEN, undo_until_ms=undo_until_ms))
@@ -26,7 +25,7 @@ def begun(record: MirrorRecord, *, then_pause: bool = False, undo_until_ms: int 
 
 
 def not_begun(record: MirrorRecord, *, again: bool) -> MirrorRecord:
-    """The record of a reverse that was given up. One that had begun by itself is begun `again` later, or refused."""
+    """The record of a reverse that was given up. An automatic one begins `again` later, or is refused."""
     record = nothing_kept(record)
     if record.cutover.undo is not Undo.OPEN:
         return record
@@ -35,15 +34,15 @@ def not_begun(record: MirrorRecord, *, again: bool) -> MirrorRecord:
 
 
 def nothing_kept(record: MirrorRecord) -> MirrorRecord:
-    """The record without what was kept of the failback destination."""
+    """The record without the kept configs of the failback destination."""
     return replace(record, failback=replace(record.failback, recreate={}))
 
 
 def synchronized(record: MirrorRecord, copy: PreparedCopy) -> MirrorRecord:
-    """The record of a reverse: the mirror back goes on where the failback destination ended at the cutover.
+    """The record of a reverse: the mirror back continues where the failback destination ended at the cutover.
 
     Raises:
-        WrongLength, WrongState: the record does not say where that was.
+        WrongLength, WrongState: the record does not have these ends.
     """
     record = grown(record, copy.partitions)
     at_cutover = stopped(record)
@@ -72,12 +71,12 @@ async def store_recreated(
     source: FailbackDestination,
     copy: PreparedCopy,
 ) -> MirrorRecord:
-    """Store that the source topic was created anew, and is empty. Returns the new record.
+    """Store that the source topic was recreated, and is empty. Returns the new record.
 
     It has a new mirror id: producer ids and offset map of the old copy mean nothing in the new one.
 
     Args:
-        current: the record as it is now.
+        current: returns the present record.
 
     Raises:
         WrongState: it was changed meanwhile.

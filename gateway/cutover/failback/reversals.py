@@ -1,9 +1,8 @@
-"""A reverse of topics that are mirrored still: the promote first, then the reverse, as one operation.
+"""The reverse of topics that are still mirrored: first the promote, then the reverse, as one operation.
 
-The promote stores with its first step that a reverse follows (`then_reverse` in the record). Whoever leads when the
-topic is STOPPED goes on with it: this gateway, or the next. A promote that is given up takes the intent with it; a
-reverse that is refused leaves the topic STOPPED, and says why in its transition errors. So it does when the source has
-not answered for `PATIENCE_S`.
+The promote's first step stores that a reverse follows (`then_reverse` in the record). The leader, this gateway or the
+next one, continues when the topic is STOPPED. A promote that is given up drops the intent. If the reverse is refused,
+or the source has not answered for `PATIENCE_S`, the topic stays STOPPED, and its transition errors say why.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from gateway.state.transition_errors import code_of, with_error
 from gateway.topics.mirrors import Mirrors
 
 PATIENCE_S: Final = 300.0
-"""As long as a link is tried again before it counts as failed (`cluster.link.retry.timeout.ms`)."""
+"""As long as a link is retried before it counts as failed (`cluster.link.retry.timeout.ms`)."""
 
 _log = structlog.get_logger("lockgate.failback")
 
 
 class Reversals:
-    """`clock`: monotonic seconds."""
+    """Promotes and reverses topics. `clock`: monotonic seconds."""
 
     def __init__(self, *, records: Records, mirrors: Mirrors, failbacks: Failbacks, clock: Callable[[], float]) -> None:
         self._records = records
@@ -45,9 +44,9 @@ class Reversals:
     async def reverse(
         self, link: str, topics: Sequence[str], *, pause: bool = False, force: bool = False
     ) -> Sequence[MirrorRecord]:
-        """Reverse STOPPED topics, or promote and then reverse mirrored ones; it goes on behind this.
+        """Reverse STOPPED topics, or promote and then reverse mirrored ones; it continues after this returns.
 
-        `force`: as for the promote. All topics are of one kind.
+        `force`: for the promote. All topics must be of one kind.
 
         Raises:
             BadRequest, NotFound, WrongState, Conflict, SourceUnreachable, TargetUnreachable: nothing was begun.
@@ -71,11 +70,11 @@ class Reversals:
         return [view.record for view in views]
 
     def waiting_for(self, link: str, topic: str) -> str:
-        """What a reverse that is to follow waits for; '' when none does."""
+        """What the reverse after a promote waits for; '' when there is none."""
         return self._waits.get((link, topic), "")
 
     async def look(self) -> None:
-        """Once a second: go on with what a promote has left to be reversed. Nothing is done while no record changes."""
+        """Once a second: reverse the topics whose promote asked for it. Costs nothing while no record changes."""
         due = [record for record in self._store.mirrors.values() if _is_due(record)] if self._has_news() else []
         for record in due:
             await self._go_on(record)
@@ -83,7 +82,7 @@ class Reversals:
         self._since = {key: since for key, since in self._since.items() if key in keys}
         self._waits = {key: wait for key, wait in self._waits.items() if key in keys}
         if due:
-            self._looked = -1  # looked at again, until none is left
+            self._looked = -1  # look again until none is left
 
     def _has_news(self) -> bool:
         looked, self._looked = self._looked, self._store.applied
@@ -120,7 +119,7 @@ class Reversals:
 
 
 def require_one_kind(records: Iterable[MirrorRecord]) -> None:
-    """Raises Conflict: some of what is to be reversed together is STOPPED, and some must be promoted first."""
+    """Raises Conflict when some of the topics are STOPPED, and others must be promoted first."""
     of_kind = {record.state is MirrorState.STOPPED: record.mirror_topic for record in records}
     if len(of_kind) > 1:
         raise Conflict(

@@ -1,6 +1,6 @@
-"""One run of a failback: gather a snapshot, ask `cutover/failback/rules/failback.py` for the step, take it, again.
+"""One run of a failback: gather a snapshot, ask `cutover/failback/rules/failback.py` for the step, take it, repeat.
 
-All I/O of the failbacks begins here, one method per step. What outlives the process is the record alone.
+All I/O of the failbacks begins here, one method per step. Only the record outlives the process.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _log = structlog.get_logger("lockgate.failback")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailbackTools:
-    """What every run uses. `patience_s`: how long a reverse waits for a source that does not answer."""
+    """Shared by all runs. `patience_s`: how long a reverse waits for a source that does not answer."""
 
     records: Records
     sources: Sources
@@ -71,9 +71,9 @@ class FailbackTools:
 
 
 class FailbackRun:
-    """Brings one topic from whatever step of a failback it is in to the end.
+    """Takes one topic from any step of a failback to the end.
 
-    `waiting_for` is for `describe`; `trouble`: what the last step met, None when it was done.
+    `waiting_for` is for `describe`; `trouble`: the error of the last step, None when it succeeded.
     """
 
     def __init__(self, tools: FailbackTools, link: str, topic: str) -> None:
@@ -107,7 +107,7 @@ class FailbackRun:
         }
 
     async def run(self) -> None:
-        """Until the topic is in a state that is none of a failback. Trouble is waited out, or ends in the record."""
+        """Run until the topic is in no state of a failback. Errors are waited out, or end in the record."""
         while True:
             try:
                 step = self._next()
@@ -120,7 +120,7 @@ class FailbackRun:
                 await self._actions[step.kind](step)
                 self.trouble = None
             except ProducerFenced:
-                raise  # the process stops; its successor goes on from the record
+                raise  # the process stops; the next leader continues from the record
             except (SourceUnreachable, TargetUnreachable, NetError, StoreError, TimeoutError, OSError) as exc:
                 self.trouble = exc
                 await self._trouble(exc)
@@ -154,7 +154,7 @@ class FailbackRun:
         )
         try:
             return next_step(snapshot, patience_s=self._tools.patience_s)
-        except FailbackViolated as exc:  # a bug, here or elsewhere: nothing is done until it is over
+        except FailbackViolated as exc:  # a bug, here or elsewhere: take no step until it is over
             if str(exc) != self._trouble_told:
                 self._trouble_told = str(exc)
                 self._log.error("a failback must not go on", error=str(exc))
@@ -164,7 +164,7 @@ class FailbackRun:
         return self._tools.records.mirror(self._link, self._topic)
 
     async def _trouble(self, exc: Exception) -> None:
-        """A cluster does not answer, or the state cannot be written: do the step once more, a little later."""
+        """A cluster does not answer, or the state cannot be written: repeat the step a little later."""
         if isinstance(exc, BrokerError):
             self._gave_up = self._gave_up or str(exc)
             return
@@ -188,7 +188,7 @@ class FailbackRun:
             self._unreachable_since, self._source_error = None, ""
 
     async def _reach(self) -> ClusterAccess:
-        """The link's source, which answers."""
+        """The link's source, after it has answered."""
         access = await self._tools.sources.reach(self._tools.records.link(self._link))
         with source_errors(self._link):
             await access.topics([self._record().source_topic])
@@ -202,7 +202,7 @@ class FailbackRun:
     ) -> None:
         await self._tools.records.change(self._link, self._topic, operation, edited, **changes)
 
-    # -- both clusters compared, the copy prepared -------------------------------------------------------------
+    # -- compare both clusters, prepare the copy ---------------------------------------------------------------
 
     async def _read_source(self, _: FailbackStep) -> None:
         record = self._record()
@@ -216,7 +216,7 @@ class FailbackRun:
         kept = await own_configs(self._tools.target, record, source)
         topic_id = record.source_topic_id
         if record.state is MirrorState.PENDING_SETUP_FOR_RESTORE and self._source is not None:
-            topic_id = topic_id or self._source.topic_id  # of an older version: what is deleted is named before
+            topic_id = topic_id or self._source.topic_id  # an older record: name what is to be deleted
         new = replace(record, failback=replace(record.failback, recreate=kept), source_topic_id=topic_id)
         await self._store.replace(record, new)
 
@@ -227,7 +227,7 @@ class FailbackRun:
         )
 
     async def _restore_configs(self, _: FailbackStep) -> None:
-        """Home: what was lifted on the source topic while it was a copy is set back."""
+        """After the failback: restore the configs that were lifted on the source topic while it was a copy."""
         await self._reach()
         with source_errors(self._link):
             await self._tools.lifted.restore(self._record())
@@ -238,7 +238,7 @@ class FailbackRun:
         copy = self._copy
         if copy is None or self._source is None:
             return
-        self._tools.progress.forget(self._topic)  # they were offsets of the source
+        self._tools.progress.forget(self._topic)  # the positions were offsets of the source
         await self._change(MirrorOperation.SYNCHRONIZED, lambda record: synchronized(record, copy))
 
     async def _abort(self, step: FailbackStep) -> None:
@@ -255,7 +255,7 @@ class FailbackRun:
         await self._change(MirrorOperation.ABORT_REVERSE, aborted, error_message=step.reason)
 
     def _code(self) -> TransitionErrorCode:
-        """Of the trouble that was met last."""
+        """The code of the last error."""
         return TransitionErrorCode.STATE_ERROR if self.trouble is None else code_of(self.trouble)
 
     # -- truncate-and-restore ----------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ class FailbackRun:
             if record.state in (MirrorState.PENDING_MIRROR, MirrorState.PENDING_RESTORE_MIRROR):
                 self._tools.engine.start_mirror(record)
         if not self._tools.engine.status(self._record()):
-            await self._tools.sleep(LOOK_AGAIN_S)  # a job copies the topic: its lease will end
+            await self._tools.sleep(LOOK_AGAIN_S)  # a job copies the topic until its lease ends
 
     async def _begin(self, _: FailbackStep) -> None:
         record = self._record()
@@ -315,5 +315,5 @@ class FailbackRun:
             return begun(current)
 
         await self._change(operation, as_seen, **changes)
-        if paused:  # it may have been said while it was being started
+        if paused:  # the operator may have paused it while it was starting
             await self._tools.engine.stop_mirror(self._link, self._topic)

@@ -1,4 +1,4 @@
-"""The runs of failbacks that go on in this gateway: one per topic at most, whoever asks for it."""
+"""The failbacks that run in this gateway: at most one per topic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _log = structlog.get_logger("lockgate.failback")
 
 
 class FailbackRuns:
-    """They run in `background`."""
+    """The failback runs of this gateway, as tasks in `background`."""
 
     def __init__(self, tools: FailbackTools, background: Background) -> None:
         self._tools = tools
@@ -22,7 +22,7 @@ class FailbackRuns:
         self._running: dict[tuple[str, str], FailbackRun] = {}
 
     def resume(self) -> None:
-        """Go on with every failback that the records say is under way; returns at once."""
+        """Continue every failback that is under way by its record; returns immediately."""
         for (link, topic), mirror in list(self._store.mirrors.items()):
             if mirror.state in UNDER_WAY:
                 self.go_on(link, topic)
@@ -33,12 +33,12 @@ class FailbackRuns:
         return run.waiting_for if run is not None else ""
 
     def trouble(self, link: str, topic: str) -> Exception | None:
-        """What the run of the topic meets again and again; None when it goes on, or none runs."""
+        """The error that the topic's run meets again and again; None when it proceeds, or none runs."""
         run = self._running.get((link, topic))
         return run.trouble if run is not None else None
 
     def go_on(self, link: str, topic: str) -> None:
-        """Start a run for the topic, unless one goes on with it already."""
+        """Start a run for the topic, unless it has one."""
         key = (link, topic)
         if key not in self._running:
             self._running[key] = run = FailbackRun(self._tools, link, topic)
@@ -56,7 +56,7 @@ class FailbackRuns:
 
 
 def told_of(mirror: MirrorRecord) -> str:
-    """What has become of a mirror back's beginning."""
+    """How the beginning of a mirror back ended, for the log."""
     if mirror.state is MirrorState.FAILED:
         return "the mirror back to the source has FAILED"
     if mirror.is_reverse and mirror.state is MirrorState.ACTIVE:

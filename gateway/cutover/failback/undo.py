@@ -1,7 +1,7 @@
-"""Undo: begins, keeps and ends mirrors back as `rules/undo.py` says, and goes home when it is asked for.
+"""Undo: begins, keeps and ends mirrors back as `rules/undo.py` decides, and fails topics back on request.
 
-Whoever leads looks once a second. All that is done is done by the operations that people have for it: a reverse, a
-pause, a failover, a failback promote. Nothing but the record is kept between two looks.
+The leader looks once a second. It uses the operations that people use: a reverse, a pause, a failover, a failback
+promote. Between two looks only the record is kept.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.topics.mirrors import Mirrors, MirrorView
 
 _AT_ONCE: Final = 8
-"""Topics whose steps are taken side by side."""
+"""How many topics' steps run in parallel."""
 _AGAIN_S: Final = 5.0
-"""Between two tries of what a cluster has not answered."""
+"""The time between two tries of a step that a cluster has not answered."""
 _UNANSWERED: Final = (SourceUnreachable, TargetUnreachable, NetError, StoreError, TimeoutError, OSError)
 _K = UndoStepKind
 _log = structlog.get_logger("lockgate.failback")
 
 Tells = Callable[[MirrorRecord, str], Awaitable[None]]
-"""Told of what becomes of an undo: OPEN or OVER."""
+"""Receives the new state of an undo: OPEN or OVER."""
 
 
 async def nobody_listens(record: MirrorRecord, what: str) -> None:
-    """Tells nobody."""
+    """Ignores the state."""
 
 
 @dataclass(slots=True)
 class _Trouble:
-    """A step of a topic that was not answered. `since`, `again`: monotonic seconds."""
+    """A topic's step that got no answer. `since`, `again`: monotonic seconds."""
 
     since: float
     again: float
@@ -54,7 +54,7 @@ class _Trouble:
 
 
 class Undos:
-    """Of all links. `clock`: monotonic seconds."""
+    """The undos of all links. `clock`: monotonic seconds."""
 
     def __init__(
         self,
@@ -68,8 +68,8 @@ class Undos:
         tells: Tells = nobody_listens,
         claimed: Callable[[MirrorRecord], Sequence[str]] = lambda record: (),
     ) -> None:
-        """`promoter`: says what keeps topics from going home. `claimed`: migrations that would promote the topic again,
-        were it home."""
+        """`promoter`: checks what keeps topics from failing back. `claimed`: migrations that would promote the topic
+        again afterwards."""
         self._records = records
         self._store = records.store
         self._mirrors = mirrors
@@ -84,7 +84,7 @@ class Undos:
         self._troubles: dict[tuple[str, str], _Trouble] = {}
         self._waits: dict[tuple[str, str], str] = {}
 
-    # -- what people ask for -------------------------------------------------------------------------------------
+    # -- on request ----------------------------------------------------------------------------------------------
 
     async def undo(
         self,
@@ -96,19 +96,19 @@ class Undos:
         keep_late: bool = False,
         validate_only: bool = False,
     ) -> Sequence[MirrorView]:
-        """Take the topics home as one set, under one write pause; it goes on after this returns.
+        """Fail the topics back as one set, under one write pause; it continues after this returns.
 
-        `groups`: mirror groups that change sides with them. `migration`: for which it is done.
-        `keep_late`: what somebody wrote to the source beside the gateway goes home in its place, if it can.
+        `groups`: mirror groups that change sides with them. `migration`: the one that asks for it.
+        `keep_late`: keep direct writes to the source in place, if possible.
 
         Raises:
             BadRequest, NotFound, WrongState, Conflict: refused, with the remedy; nothing was begun.
-            SourceUnreachable: whether somebody wrote to the source beside the gateway is not known.
+            SourceUnreachable: whether there were direct writes to the source is unknown.
         """
         names = list(dict.fromkeys(topics))
         if not names:
             raise BadRequest("no topic was named")
-        # before the states: of one that late writes have made FAIL these are told
+        # before the states: if late writes made a mirror FAIL, the error is about them
         await self._promoter.require_no_late_writes(link, names, keep=keep_late)
         for name in names:
             record = self._records.mirror(link, name)
@@ -132,10 +132,10 @@ class Undos:
         """What an undo of the topic waits for, before it begins or at its end; '' when it does not."""
         return self._waits.get((link, topic), "")
 
-    # -- what is done by itself ----------------------------------------------------------------------------------
+    # -- automatically -------------------------------------------------------------------------------------------
 
     async def look(self) -> None:
-        """Once a second: the steps that are due. Nothing is done while no record changes and no time is over."""
+        """Once a second: take the steps that are due. Costs nothing while no record changes and no time is over."""
         now_ms = self._records.now_ms()
         if self._store.applied == self._looked and now_ms < self._next_ms:
             return
@@ -151,7 +151,7 @@ class Undos:
         self._troubles = {key: trouble for key, trouble in self._troubles.items() if key in keys}
         self._waits = {key: wait for key, wait in self._waits.items() if key in keys}
         if due:
-            self._next_ms = now_ms  # looked at again, until none is left
+            self._next_ms = now_ms  # look again until none is left
             slots = asyncio.Semaphore(_AT_ONCE)
             await asyncio.gather(*(self._take(record, step, slots) for record, step in due))
 
@@ -166,13 +166,13 @@ class Undos:
         )
         try:
             return next_step(snapshot)
-        except UndoViolated as exc:  # a bug, here or elsewhere: nothing is done until it is over
+        except UndoViolated as exc:  # a bug, here or elsewhere: take no step until it is over
             _log.error("an undo must not go on", error=str(exc))
             return UndoStep(_K.WAIT, f"held back, by a bug: {exc}")
 
     def _held(self, record: MirrorRecord) -> str:
         if self._mirrors.promoting(record.link, record.mirror_topic):
-            return "its promote is not over yet"  # it still sets configs back
+            return "its promote is not over yet"  # it still restores configs
         link = self._store.links.get(record.link)
         if link is None:
             return "its link is gone"
@@ -190,9 +190,9 @@ class Undos:
             async with slots:
                 await self._actions[step.kind](self, record)
         except ProducerFenced:
-            return  # whoever leads now looks
+            return  # another gateway leads now
         except (NotFound, StoreConflict):
-            return  # somebody was faster; the record says what is next
+            return  # another operation was faster; the record says what is next
         except _UNANSWERED as exc:
             message = str(exc) or "no answer in time"
             since = now if trouble is None else trouble.since
@@ -238,7 +238,7 @@ class Undos:
     }
 
     async def _refused(self, record: MirrorRecord, step: UndoStep, reason: Exception) -> None:
-        """One that cannot begin is not asked for again; what is to end is tried again."""
+        """A refused start is not tried again; a refused step of the end is."""
         text = str(reason) or type(reason).__name__
         key = record.link, record.mirror_topic
         if step.kind is not _K.START:
@@ -260,7 +260,7 @@ class Undos:
         undo: Undo = Undo.NONE,
         until: int = 0,
     ) -> None:
-        """In the topic's transition errors, if it is STOPPED now."""
+        """Note the text in the topic's transition errors, if it is STOPPED now."""
         current = self._store.mirrors.get((record.link, record.mirror_topic))
         if current is None or current.state is not MirrorState.STOPPED:
             return

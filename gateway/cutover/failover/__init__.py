@@ -1,1 +1,1 @@
-"""Failover: writes go to the target at once, whatever the source does."""
+"""Failover: moves a topic's writes to the target without waiting for the source."""

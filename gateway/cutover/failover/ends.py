@@ -1,6 +1,6 @@
-"""Where both logs of a mirror topic end, as far as anybody can tell: from it a failover says what it leaves behind.
+"""Where both logs of a mirror topic end, as far as known: from this a failover counts what it leaves behind.
 
-What nobody knows is None.
+Unknown values are None.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from gateway.state.records import MirrorRecord, MirrorState
 from gateway.topics.status import Measure
 
 _T = TypeVar("_T")
-_LOOK_S = 1.5  # a source that is known to answer is asked for its ends; it may be dying
+_LOOK_S = 1.5  # a source that is known to answer may be failing just now
 _COPY_S = 5.0
 
 
 class FailoverEnds:
-    """Remembers the source's ends as they were last seen: a source that is to be failed over may not answer."""
+    """Remembers the source's ends as last seen: at a failover the source may not answer."""
 
     def __init__(
         self,
@@ -43,8 +43,7 @@ class FailoverEnds:
         health: Mapping[str, LinkHealth],
         deleted: DeletedMirrors,
     ) -> None:
-        """`ends`: reads the source's log ends, `target_ends` those of the target. `health`: by link name, as it is
-        now."""
+        """`ends`: reads the source's log ends, `target_ends` those of the target. `health`: by link name, live."""
         self._records = records
         self._store = records.store
         self._target_ends = target_ends
@@ -56,25 +55,25 @@ class FailoverEnds:
         deleted.subscribe(lambda mirror: self._seen.pop((mirror.link, mirror.mirror_topic), None))
 
     async def copied(self, record: MirrorRecord) -> tuple[CopyEnd | None, ...]:
-        """Of each partition the source offset up to which the target has everything, and where the copy's log ends
-        there; None for one of which the copy does not say it.
+        """For each partition, the source offset up to which the target has everything, and the copy's log end; None
+        for a partition whose copy does not tell.
 
-        The copy says so itself, in one look: a position that a mirror has told lacks what was acknowledged while it was
-        being stopped, and what other gateways have appended; it has too much when the copy has lost records since. It
-        counts where it was told of this very end of the copy: then it tells of gaps behind the last record.
+        The copy itself is read, at one moment: a mirror's reported position lacks appends acknowledged while it was
+        being stopped, and those of other gateways; it is too high when the copy has lost records since. The reported
+        position counts if it belongs to this very end of the copy: then it includes gaps after the last record.
 
         Raises:
             ControlError: the copy, or its offset map, cannot be read now.
         """
         partitions = len(record.starts)
-        if not await self._maps.by_map_topic(record):  # asked, since nobody may be left to tell what it says
+        if not await self._maps.by_map_topic(record):  # read it: no gateway may be left that knows it
             ends = await self._copy_ends(record)
             return _of_each(
                 partitions, [_above(CopyEnd(mark, mark), ends, at) for at, mark in enumerate(ends.high_watermarks)]
             )
         with target_errors():
             maps = await self._maps.read(record)
-        ends = await self._copy_ends(record)  # behind the maps, whose own ends are high watermarks of before
+        ends = await self._copy_ends(record)  # after the maps, whose own ends are earlier high watermarks
         told = {(one.partition, one.target_end): one.mirrored_to for one in self._measure.known(record)}
         found = [_mapped(one, told.get((index, one.end))) for index, one in enumerate(maps)]
         return _of_each(partitions, [None if one is None else _above(one, ends, at) for at, one in enumerate(found)])
@@ -85,10 +84,10 @@ class FailoverEnds:
         return (await self._target_ends.read(self._records.link(record.link), asked, _COPY_S, Asked.LOG_ENDS))[topic]
 
     async def on_the_copy(self, record: MirrorRecord) -> tuple[CopyEnd, ...]:
-        """As `copied`, of every partition.
+        """Same as `copied`, complete.
 
         Raises:
-            ControlError: the copy cannot be read now, or does not say it of one.
+            ControlError: the copy cannot be read now, or does not tell for a partition.
         """
         found = await self.copied(record)
         whole = tuple(one for one in found if one is not None)
@@ -101,19 +100,19 @@ class FailoverEnds:
         return whole
 
     async def look(self) -> None:
-        """Remember where the logs of mirrors end that the engine does not watch now, while their sources answer."""
+        """Note the log ends of mirrors that the engine does not watch now, while their sources answer."""
         for mirror in list(self._store.mirrors.values()):
             stands = mirror.state in (MirrorState.PAUSED, MirrorState.FAILED) or self._is_paused(mirror)
             if stands and not written_on_target(mirror):
                 await self.read(mirror)
 
     def _is_paused(self, mirror: MirrorRecord) -> bool:
-        """With its link."""
+        """True when the mirror's link is paused."""
         link = self._store.links.get(mirror.link)
         return link is not None and parse(link.configs).paused
 
     async def read(self, record: MirrorRecord) -> SourceReading:
-        """The source's ends as it tells them now, else as they were last seen. It is asked for 1.5 s at most."""
+        """The source's present ends, else those last seen. Asks the source for at most 1.5 s."""
         key, partitions = (record.link, record.mirror_topic), len(record.starts)
         engine = {status.partition: status.source_end for status in self._measure.known(record)}
         before = _of_each(partitions, self._seen.get(key, ()))
@@ -134,30 +133,30 @@ class FailoverEnds:
 
 
 def known_producers(engine: MirrorEngine, record: MirrorRecord) -> KnownProducers:
-    """What the mirror knows of producers now, in one answer; of partitions that do not run here that is nothing."""
+    """The producer batches that the mirror knows now, at one moment; none for partitions that do not run here."""
     found = _of_each(len(record.starts), engine.partition_ends(record))
     tables = tuple(() if one is None else KnownBatches(one.producers, one.following) for one in found)
     return KnownProducers(tables, tuple(index for index, one in enumerate(found) if one is None or not one.warm))
 
 
 def _mapped(found: OffsetMap, told: int | None) -> CopyEnd | None:
-    """`told`: how far a mirror said that it was when the copy ended here."""
+    """`told`: a mirror's reported position for this very end of the copy."""
     if found.end > 0 and not len(found) and not found.read_to and told is None:
-        return None  # the log holds something, and nobody says what
+        return None  # the log has records, and their source offsets are unknown
     return CopyEnd(found.read_to if told is None else max(found.read_to, told), found.end)
 
 
 def _above(copy: CopyEnd, ends: LogEnds, partition: int) -> CopyEnd:
-    """With what the leader's log has above it; nothing where the cluster does not tell that."""
+    """Add how much the leader's log has above the high watermark, if the cluster reports it."""
     log_ends = ends.log_ends or ()
     return copy._replace(above=max(0, log_ends[partition] - copy.copy_end)) if partition < len(log_ends) else copy
 
 
 def _of_each(partitions: int, found: Sequence[_T | None]) -> tuple[_T | None, ...]:
-    """An entry per partition: None for those of which nothing was said."""
+    """An entry per partition: None for those without an answer."""
     return tuple(found[at] if at < len(found) else None for at in range(partitions))
 
 
 def _later(one: int | None, other: int | None) -> int | None:
-    """The higher one of two ends that were seen; a negative one was not."""
+    """The higher of two known ends; a negative one is unknown."""
     return max((end for end in (one, other) if end is not None and end >= 0), default=None)

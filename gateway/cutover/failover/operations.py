@@ -1,8 +1,8 @@
-"""Failover: writes go to the target at once, whatever the source does. What it may lose is said in numbers.
+"""Failover: moves a topic's writes to the target without waiting for the source, and counts what it may lose.
 
-Of a mirror to the target it is the cutover without the source: what was not mirrored yet stays behind there. Of a
-mirror back it only ends the mirror: the target is written already, and stays so. Each step is decided by
-`cutover/failover/rules/failover.py`; this is what is asked from outside, and keeps other operations on the topic away.
+For a mirror to the target it is a cutover without the source: records not mirrored yet stay behind there. A failover of
+a mirror back only ends the mirror: clients already write to the target, and continue to. `failover/rules/failover.py`
+decides each step; this file has the operations, and keeps other operations on the topic away.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _log = structlog.get_logger("lockgate.failover")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailoverPlan:
-    """What a failover now would leave behind: `not_mirrored[p]` records, -1 where nobody knows.
+    """What a failover now would leave behind: `not_mirrored[p]` records, -1 if unknown.
 
-    `exact`: the source told so; else it may have more, which nobody has seen. `retries_unknown`: partitions whose
-    producers are too many to go along: a batch that is sent again over the failover may be there twice.
+    `exact`: the source itself answered; else it may have more. `retries_unknown`: partitions with too many producers to
+    hand over: a batch retried over the failover may be appended twice.
     """
 
     record: MirrorRecord
@@ -45,14 +45,15 @@ class FailoverPlan:
 
 
 Alone = Callable[[str, str], AbstractAsyncContextManager[None]]
-"""(link, mirror topic) -> a block for whose time something holds of the topic."""
+"""(link, mirror topic) -> a block during which a condition on the topic holds."""
 
 
 class Failover:
-    """Fails mirror topics over. `ends`: what the numbers are made of.
+    """Fails mirror topics over. `ends`: the source of the counts.
 
-    `without_promote`: no promote of the topic runs; one that does is ended first, or comes to its end. A Conflict when
-    its end is not known in time. `overridden`: this gateway mirrors the topic, whoever did so before.
+    `without_promote`: a block in which no promote of the topic runs; a running one is ended first, or completes.
+    Raises Conflict when its end is not known in time. `overridden`: a block in which this gateway mirrors the topic,
+    whichever gateway did before.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Failover:
         return "" if run is None or not run.waiting_for else f"being failed over: {run.waiting_for}"
 
     async def plan(self, link: str, topic: str) -> FailoverPlan:
-        """What it would lose.
+        """What a failover would lose.
 
         Raises:
             NotFound, WrongState, Conflict, TargetUnreachable: it would be refused.
@@ -106,8 +107,8 @@ class Failover:
     async def run(self, link: str, topic: str) -> MirrorRecord:
         """Fail one topic over; it is STOPPED when this returns.
 
-        A promote that is under way is ended first; one that has cut over by then was faster, and nothing is left to do.
-        None begins before this has ended, its outcome known.
+        A running promote is ended first; if it has cut over by then, nothing is left to do. No promote begins before
+        this operation has ended and its outcome is known.
 
         Raises:
             NotFound, WrongState, Conflict, TargetUnreachable, StoreError: nothing was changed.
@@ -142,9 +143,9 @@ class Failover:
         return self._records.mirror(link, topic)
 
     async def leave(self, limit_s: float) -> None:
-        """This gateway is about to stop: what runs comes to its end, at most `limit_s` are waited; nothing begins now.
+        """This gateway is about to stop: wait, at most `limit_s`, until running failovers have ended; none begins now.
 
-        Before partitions are given away: what the mirror knows of its source and of producers goes into the record.
+        To be called before partitions are given away: the record needs what the mirror knows of source and producers.
         """
         self._leaving = "this gateway is being stopped"
         try:
@@ -156,7 +157,7 @@ class Failover:
             _log.warning("failovers are not over yet", topics=sorted(topic for _, topic in self._running))
 
     def _require_no_job(self, record: MirrorRecord) -> None:
-        """It would go on to append, behind what clients write to the target by then."""
+        """Refuse while a job copies the topic: it would keep appending, after clients' writes to the target."""
         if self._tools.measure.catching_up(record):
             raise Conflict(
                 f"a job copies mirror topic '{record.mirror_topic}' now, and would append to what clients write to "
@@ -175,15 +176,15 @@ class Failover:
             await run.cutover()
 
     def _left(self, run: FailoverRun, key: tuple[str, str], alone: AsyncExitStack) -> None:
-        """It ended without a cutover, or its outcome is not known: then what keeps other operations away (`alone`) is
-        kept until it is."""
+        """The run ended without a cutover, or its outcome is unknown: then keep other operations away (`alone`) until
+        it is known."""
         if run.outcome_unknown:
             self._background.spawn(self._when_known(run, key, alone.pop_all()), f"failover {' '.join(key)}")
         else:
             self._ended(key)
 
     async def _when_known(self, run: FailoverRun, key: tuple[str, str], alone: AsyncExitStack) -> None:
-        """The cutover is stored, or it is not; nobody who asked for it hears of it any more."""
+        """Finish a run whose outcome was unknown. Its caller does not hear of the result any more."""
         _log.warning("writes are paused until it is known whether the failover is stored", link=key[0], topic=key[1])
         try:
             async with alone:

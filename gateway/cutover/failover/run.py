@@ -1,6 +1,6 @@
-"""One run of a failover: gather a snapshot, ask `cutover/failover/rules/failover.py` for the step, take it, again.
+"""One run of a failover: gather a snapshot, ask `cutover/failover/rules/failover.py` for the step, take it, repeat.
 
-All I/O of a failover begins here, one method per step. What outlives the process is the record alone.
+All I/O of a failover begins here, one method per step. Only the record outlives the process.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from gateway.topics.status import Measure
 LIMITS = FailoverLimits()
 _K = FailoverStepKind
 _FOLLOWS = frozenset({_K.RESTORE_CONFIGS, _K.TELL_GROUPS, _K.DONE})
-"""The topic is written where it is to be written from now on."""
+"""By these steps, writes go where they go from now on."""
 _log = structlog.get_logger("lockgate.failover")
 
 
 OnFailover = Callable[[MirrorRecord], Awaitable[None]]
-"""Told of the mirror as it is after a failover, once the target is written."""
+"""Receives the mirror after a failover, once clients write to the target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailoverTools:
-    """What every run uses. `pauses`: every live gateway's forwarder, by the gateway's name; a live mapping.
-    `earliest_stop`: by `clock`; what a killed predecessor had in flight lands before. `landing_s`: for how long that of
-    any other may land once it has gone.
+    """Shared by all runs. `pauses`: every live gateway's forwarder, by the gateway's name; a live mapping.
+    `earliest_stop`: by `clock`; by then a killed predecessor's appends in flight have landed. `landing_s`: how long
+    those of another gateway may land after it has left.
     """
 
     records: Records
@@ -66,7 +66,7 @@ class FailoverTools:
 
 
 class FailoverRun:
-    """Fails one topic over, or takes all back. `waiting_for` is for `describe`."""
+    """Fails one topic over, or takes everything back. `waiting_for` is for `describe`."""
 
     def __init__(self, tools: FailoverTools, began: MirrorRecord) -> None:
         self._tools = tools
@@ -96,16 +96,16 @@ class FailoverRun:
 
     @property
     def outcome_unknown(self) -> bool:
-        """`cutover` was left before it was known what is stored, and is to be called again."""
+        """`cutover` ended before it was known what is stored, and must be called again."""
         return self._memory.committing and not self._fenced
 
     async def cutover(self) -> None:
-        """Until the topic is STOPPED, and its writes go to the target.
+        """Run until the topic is STOPPED, and its writes go to the target.
 
         Raises:
             Conflict, ControlError, StoreError: given up, with the reason; mirror and writes are as before.
-            StoreUncertain, CancelledError: it is of unknown outcome.
-            ProducerFenced: another gateway leads; the pause ends when it tells.
+            StoreUncertain, CancelledError: the outcome is unknown.
+            ProducerFenced: another gateway leads; its assignment ends the pause.
         """
         try:
             step = await self._until(_FOLLOWS)
@@ -116,7 +116,7 @@ class FailoverRun:
             raise
         except asyncio.CancelledError:
             self._memory.give_up("the failover was cut short")
-            self._memory.committing = True  # what was under way may have been stored
+            self._memory.committing = True  # a write in progress may have been stored
             raise
         except Exception:
             await self._let_go()
@@ -125,7 +125,7 @@ class FailoverRun:
             raise self._failure or Conflict(step.reason)
 
     async def finish(self) -> None:
-        """What can be done once the target is written; all of it is tried again later by those who look after it."""
+        """Take the steps after the cutover; if one fails, the loops that watch STOPPED topics try it again later."""
         await self._until(frozenset({_K.DONE}))
 
     async def _until(self, kinds: frozenset[FailoverStepKind]) -> FailoverStep:
@@ -160,14 +160,14 @@ class FailoverRun:
         return self._tools.records.mirror(*self._key)
 
     async def _let_go(self) -> None:
-        """Something went wrong that no step expects: pause no writes for it, once it is known what is stored."""
+        """After an unexpected error: resume writes, once it is known what is stored."""
         if self._memory.committing and not await until_known(self._store):
             return  # the next leader knows
         self._memory.committing = False
         self._as_recorded()
 
     def _as_recorded(self) -> None:
-        """No promote of the topic runs that would not have its mirror begun anew."""
+        """Restart the mirror if the record says that it runs, and end the pause. No promote of the topic interferes."""
         current = self._store.mirrors.get(self._key)
         if current is not None and is_mirroring(current.state):
             self._tools.engine.start_mirror(current)
@@ -177,14 +177,14 @@ class FailoverRun:
     # -- before the cutover -------------------------------------------------------------------------------------------
 
     async def _wait(self, _: FailoverStep) -> None:
-        """Its time has passed already."""
+        """Does nothing: the step's delay has already passed."""
 
     async def _read_source(self, _: FailoverStep) -> None:
         reading = await self._tools.ends.read(self._record())
         self._memory.source_read(reading, self._tools.clock())
 
     async def _pause_everywhere(self, step: FailoverStep) -> None:
-        """Whoever may write to the source must have stopped: two clusters would be written for one partition."""
+        """Pause the writes of every gateway: otherwise clients could write one partition on both clusters."""
         record = self._record()
         if self._pause is None:
             epoch = self._tools.publisher.next_epoch(record)
@@ -205,7 +205,7 @@ class FailoverRun:
         self._memory.paused(paused)
 
     async def _drain(self, step: FailoverStep) -> None:
-        """What is in flight to the source may still be answered, for a moment; after that it is not."""
+        """Give the source a moment to answer writes in flight; after that their answers are dropped."""
         pause, asked = self._pause, dict(self._tools.pauses)
         if pause is None:
             raise AssertionError("what is in flight is waited for without a pause")
@@ -246,7 +246,7 @@ class FailoverRun:
             await self._store.replace(old, new)
         except (StoreUncertain, ProducerFenced):
             raise
-        except StoreConflict:  # others have changed the record: it is read again
+        except StoreConflict:  # another operation has changed the record: read it again
             self._memory.known()
         except StoreError as exc:  # nothing was written
             self._memory.known()
@@ -268,7 +268,7 @@ class FailoverRun:
         )
 
     async def _settle(self, _: FailoverStep) -> None:
-        """The cutover is written, or it is not: until somebody knows nobody may write to the source, nor promote."""
+        """Find out whether the cutover is stored: until then no gateway may write to the source, and none promotes."""
         try:
             await self._store.resolve_outcome()
         except ProducerFenced:
@@ -277,10 +277,10 @@ class FailoverRun:
             self._log.info("whether the failover is stored is not known yet; writes are paused", reason=str(exc))
             return
         self._memory.known()
-        self._memory.give_up("the failover was not stored")  # says nothing where it is
+        self._memory.give_up("the failover was not stored")  # has no effect if it is
 
     async def _take_back(self, step: FailoverStep) -> None:
-        """Mirror and writes are as the record says now."""
+        """Put mirror and writes back as the record says."""
         self._log.warning("the failover was given up", reason=step.reason)
         self._memory.give_up(step.reason)
         self._as_recorded()
@@ -289,11 +289,11 @@ class FailoverRun:
     # -- after the cutover --------------------------------------------------------------------------------------------
 
     async def _release(self, _: FailoverStep) -> None:
-        """The store's change has published the route already; what is left is the mark of the pause."""
+        """End the pause. The store's change has already published the route."""
         if self._pause is not None:
             self._tools.publisher.resume([self._pause])
         if self._memory.on_target:
-            self._tools.progress.forget(self._key[1])  # they were offsets of the target
+            self._tools.progress.forget(self._key[1])  # the positions were offsets of the target
         self._memory.released = True
 
     async def _restore_configs(self, _: FailoverStep) -> None:
@@ -317,7 +317,7 @@ class FailoverRun:
 
 
 async def _acknowledged(pauses: PausesWrites, pause: Pause, limit_s: float) -> str | None:
-    """Why this gateway is not known to have paused its writes; None when it is."""
+    """Why a gateway is not known to have paused its writes; None when it is."""
     try:
         async with asyncio.timeout(limit_s):
             await pauses.pause(pause)
@@ -327,7 +327,7 @@ async def _acknowledged(pauses: PausesWrites, pause: Pause, limit_s: float) -> s
 
 
 async def _drained(pauses: PausesWrites, pause: Pause, limit_s: float) -> str | None:
-    """Why this gateway may still pass on an answer of the source; None when it does not."""
+    """Why a gateway may still pass on an answer of the source; None when it does not."""
     with suppress(TimeoutError, OSError, NetError):
         async with asyncio.timeout(limit_s):
             await pauses.drain(pause)

@@ -1,7 +1,7 @@
-"""Calls promotes off: the record first, so that no leader goes on with it, then the run; and waits until they are back.
+"""Calls promotes off: first in the record, so that no leader continues them, then the run; then waits for the end.
 
-What `rules/call_off.py` says goes back, as one. Writes that are paused go on to where they went. What was asked for and
-has no record yet is ended in this process, which alone knows of it: it is called off when its run is over.
+The topics named by `rules/call_off.py` go back as one. Paused writes resume on the former cluster. A promote without a
+record yet is known to this process alone: it is called off when its run is over.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _log = structlog.get_logger("lockgate.promote")
 Key = tuple[str, str]
 
 GivesUp = Callable[[str, tuple[str, ...], tuple[str, ...]], Awaitable[None]]
-"""(link, topics, groups): gives up a promote that the records say is under way, and that has no run here."""
+"""(link, topics, groups): gives up a promote that is in the records and has no run here."""
 
 
 class Claim(NamedTuple):
-    """A promote that was asked for. `run`: None while it is checked whether it may begin."""
+    """A requested promote. `run`: None while its checks are made."""
 
     topics: tuple[str, ...]
     run: PromoteRun | None
 
 
 class CallOffs:
-    """Of one promoter.
+    """The call-offs of one promoter.
 
     Args:
-        claims: what it promotes; changes are told by `changed`.
-        within_s: how long the way back is awaited.
+        claims: its promotes; `changed` is notified of changes.
+        within_s: how long to wait until the topics are back.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class CallOffs:
         self._asked: Counter[Key] = Counter()
 
     def is_asked(self, link: str, topics: Sequence[str]) -> bool:
-        """One of the topics is being called off: a run of them that begins now is to end at once."""
+        """One of the topics is being called off: a run that begins now must end immediately."""
         return any(self._asked[link, topic] for topic in topics)
 
     def require_none(self, link: str, topics: Sequence[str]) -> None:
-        """Nobody is told that a promote was called off while a later one of the topic has begun.
+        """Keep a new promote from beginning while an earlier one of the topic is being called off.
 
         Raises:
             Conflict: one of them is being called off.
@@ -91,13 +91,13 @@ class CallOffs:
         return goes_back(named, [one for one in self._store.mirrors.values() if one.link == link], begun)
 
     async def call_off(self, link: str, topics: Sequence[str]) -> Sequence[str]:
-        """Call off the promotes of these topics, with all that goes back with them; their names, when they are back.
+        """Call off the promotes of these topics and of their sets; returns all their names once they are back.
 
-        Those whose records say that they are called off, and that are not back in time, go back by themselves.
+        A topic whose record says that it is called off, and that is not back in time, goes back later automatically.
 
         Raises:
             BadRequest: no topic. NotFound: no such link, or mirror.
-            Conflict: one of them is not being promoted, or has just cut over: what it is; or how it ends is not known.
+            Conflict: one of them is not being promoted, or has just cut over; or its end is not known yet.
             TargetUnreachable: it could not be stored, so the promote goes on.
         """
         names = self.plan(link, topics)
@@ -112,7 +112,7 @@ class CallOffs:
             _log.warning("a promote that was called off is not back yet", link=link, topics=names)
         finally:
             self._asked.subtract(keys)
-            self._asked += Counter()  # forgets those that nobody asks for
+            self._asked += Counter()  # drops zero counts
         self._require_back(link, names, before)
         return names
 
@@ -134,7 +134,7 @@ class CallOffs:
                 return
 
     async def _marked(self, link: str, names: Sequence[str]) -> Sequence[MirrorRecord]:
-        """Those that are being promoted by their records, which say by now that it is called off."""
+        """Write into the records of running promotes that they are called off. Returns these records."""
         async with self._locks.hold(*(f"mirror/{name}" for name in names)):
             while pending := self._pending(link, names):
                 old = [mirror for mirror in pending if not is_called_off(mirror)]

@@ -20,18 +20,18 @@ _READ_S = 5.0
 
 
 class Durability:
-    """Of mirror topics that are about to change sides."""
+    """Checks mirror topics that are about to change sides."""
 
     def __init__(self, sources: Sources, target: ClusterAccess) -> None:
         self._sources = sources
         self._target = target
 
     async def require(self, link: LinkRecord, mirrors: Sequence[MirrorRecord], *, forced: bool) -> None:
-        """All go one way. `forced`: whoever has asked goes on with a copy that promises less; the origin is not asked.
+        """Check mirrors of one direction. `forced`: accept a less durable copy, and do not ask the origin.
 
         Raises:
-            Conflict: a copy has too few replicas in sync, or would promise less.
-            SourceUnreachable, TargetUnreachable: that is not known.
+            Conflict: a copy has too few in-sync replicas, or is less durable than its origin.
+            SourceUnreachable, TargetUnreachable: that is unknown.
         """
         home = mirrors[0].is_reverse
         sources = [mirror.source_topic for mirror in mirrors]
@@ -71,7 +71,7 @@ async def _read(cluster: ClusterAccess, topics: Sequence[str]) -> Mapping[str, D
     configs: Mapping[str, Mapping[str, str]] = {}
     async with asyncio.timeout(_READ_S):
         found = await cluster.topics(topics)
-    with suppress(NetError, TimeoutError, OSError):  # as anywhere before a promote: what configs say, it can do without
+    with suppress(NetError, TimeoutError, OSError):  # as everywhere before a promote: it can do without configs
         async with asyncio.timeout(_READ_S):
             configs = await cluster.topic_configs(list(found), (IN_SYNC,))
     return {

@@ -1,4 +1,4 @@
-"""What a topic promote is told by the store, the gateways, the mirror and the source: one snapshot after the other."""
+"""Gathers a topic promote's snapshots from the store, the gateways, the mirror and the source."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from gateway.transport.locks import KeyedLocks
 
 _ACLS_S = 10.0
 _KEPT_S = 3.0
-_READ_S = 5.0  # before the write pause; under it what is left of the write pause's time
+_READ_S = 5.0  # before the write pause; under it, the rest of the pause's time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromoteTools:
-    """What every run uses. `pauses`: the live gateways by name. `on_pause_ended(link, topics, outcome, seconds,
-    steps)`: `steps` are the seconds of it by what was done.
-    `earliest_pause`: by `clock`; what a killed predecessor had in flight lands before. `go_on(link, topic)`: the record
-    says that a failback is to go on.
+    """Shared by all runs. `pauses`: the live gateways by name. `on_pause_ended(link, topics, outcome, seconds, steps)`:
+    `steps`: step -> seconds.
+    `earliest_pause`: by `clock`; by then the writes in flight of a killed predecessor have landed. `go_on(link,
+    topic)`: continue a failback whose record says so.
 
     `ends` reads the log ends of a link's source, `target_ends` those of the target, for a failback.
     """
@@ -62,12 +62,12 @@ class PromoteTools:
     earliest_pause: float
     go_on: Callable[[str, str], None]
     coverage: Coverage | None = None  # None: this gateway is the only one
-    schema_gate: SchemaGate | None = None  # None: nobody asks for ids of schemas
+    schema_gate: SchemaGate | None = None  # None: schema ids are not checked
     missing_ids: Callable[[str, Sequence[str]], str] = lambda link, topics: (
         ""
     )  # (link, mirror topics) -> ids waited for
     groups: GroupMoves | None = None  # None: topics only
-    keep_ms: Callable[[MirrorRecord], int] = lambda record: 0  # for how long a mirror back is kept; 0: none begins
+    keep_ms: Callable[[MirrorRecord], int] = lambda record: 0  # how long to keep a mirror back; 0: none begins
 
 
 OthersOnly = Callable[[LinkRecord, MirrorRecord, Mapping[int, tuple[int, int]]], Awaitable[frozenset[int]]]
@@ -78,21 +78,21 @@ class SchemaGate(Protocol):
     """`schemas/gate.py`."""
 
     def waits(self, link: str, topics: Sequence[str]) -> str:
-        """Why a promote of these mirror topics must wait, '' when it need not. Asks nobody."""
+        """Why a promote of these mirror topics must wait; '' when it need not. Does no I/O."""
 
     async def check(self, link: str, topics: Sequence[str]) -> None:
-        """Where the link says so, refuse a promote: Conflict, which names the ids."""
+        """Refuse a promote if the link's configs say so. Raises Conflict, which names the ids."""
 
 
 class FollowsAcls(Protocol):
     """`access/acl_sync.py`."""
 
     async def follow(self, name: str) -> None:
-        """Have the target's ACLs be what they are to be for the mirror topics' states; ControlError or StoreError."""
+        """Bring the target's ACLs up to date for the mirror topics' states. Raises ControlError, StoreError."""
 
 
 class Gatherer:
-    """Reads what the decisions of one run are made on; changes nothing but the run's memory of the source."""
+    """Reads the inputs of one run's decisions; changes only the run's memory."""
 
     def __init__(
         self,
@@ -105,8 +105,8 @@ class Gatherer:
         forced: bool = False,
         keeps: OthersOnly | None = None,
     ) -> None:
-        """`groups`: that change sides with the topics. `forced`: the schema gate is not asked. `keeps`: late writes on
-        the source are kept; says where there is nothing else."""
+        """`groups`: change sides with the topics. `forced`: skip the schema gate. `keeps`: late writes on the source
+        are kept; returns the partitions with nothing else beyond the mirror's position."""
         self._tools = tools
         self._link = link
         self._topics = tuple(topics)
@@ -126,7 +126,7 @@ class Gatherer:
         return [self._tools.records.mirror(self._link, topic) for topic in self._topics]
 
     async def snapshot(self) -> PromoteSnapshot:
-        """All that is known now. Before the write pause the source is asked how far the mirror is behind it."""
+        """The present snapshot. Before the write pause it asks the source how far the mirror lags."""
         lags: Mapping[str, int] = {}
         if self._memory.paused_at is None and not self._memory.gave_up and not self.all_stopped():
             lags = await self._lags()
@@ -150,13 +150,13 @@ class Gatherer:
         return found if self._tools.coverage is None else self._covered(found, self._tools.coverage)
 
     def _schemas(self) -> str:
-        """What of schemas is waited for before the write pause. What a mirror waits for, it would wait for under it."""
+        """The schema ids to wait for before the write pause: otherwise the mirror would wait for them under it."""
         gate = self._tools.schema_gate
         missing = self._tools.missing_ids(self._link, self._topics)
         return missing or ("" if gate is None or self.forced else gate.waits(self._link, self._topics))
 
     def _covered(self, found: PromoteSnapshot, coverage: Coverage) -> PromoteSnapshot:
-        """With the gateways that cannot be asked, and those that went."""
+        """Add the gateways that cannot be asked, and those that left."""
         departed, began = 0, self._memory.paused_at
         if began is not None:
             acknowledged = [frozenset(topic.acks) for topic in found.topics]
@@ -166,15 +166,15 @@ class Gatherer:
         return replace(found, departed=departed, earliest_pause=earliest, lost=coverage.lost())
 
     async def read(self, timeout_s: float) -> Mapping[str, EndReading]:
-        """One reading of each topic, with the mirror's positions from before it; empty if the source is away."""
+        """One reading of each topic, with the mirror's positions from before it; empty if the origin is unreachable."""
         records, asked = self.records(), self._tools.clock()
         mirrored = {record.mirror_topic: self._tools.engine.running_partitions(record).mirrored for record in records}
         origins = {r.mirror_topic: r.mirror_topic if self.is_failback else r.source_topic for r in records}
         wanted = {origins[record.mirror_topic]: len(record.starts) for record in records}
         ends = self._tools.target_ends if self.is_failback else self._tools.ends
         try:
-            # Before the write pause what counts is how far the mirror is behind: no record above the high watermark
-            # can be mirrored, and transactions come and go.
+            # Before the write pause only the mirror's lag matters: no record above the high watermark can be mirrored,
+            # and transactions come and go.
             what = Asked.MARKS if self._memory.paused_at is None else Asked.TRANSACTIONS
             found = await ends.read(self._tools.records.link(self._link), wanted, timeout_s, what)
         except ControlError as exc:
@@ -197,9 +197,9 @@ class Gatherer:
         }
 
     async def read_configs(self, timeout_s: float = _READ_S) -> None:
-        """What the copies are to have of their origins' configs; that these cannot be read is noted.
+        """Read the configs that the copies take from their origins; a failure is noted.
 
-        Once they were read, only for what has changed on the origin since.
+        After the first reading, only changes on the origin are read.
         """
         link = self._tools.records.link(self._link)
         try:
@@ -211,7 +211,7 @@ class Gatherer:
             self._memory.configs(self._configs.restore)
 
     async def sync_acls(self) -> None:
-        """Have the target's ACLs be what they are to be now; that they are not is noted."""
+        """Bring the target's ACLs up to date; a failure is noted."""
         cut_over, error = self.all_stopped(), ""
         try:
             async with asyncio.timeout(_ACLS_S):
@@ -223,9 +223,9 @@ class Gatherer:
         self._memory.acls_synced(cut_over, error)
 
     async def read_copies(self, timeout_s: float) -> None:
-        """Where the copies end now that nothing is appended to them; a cluster that is away is noted.
+        """Read where the copies end after the last append; a cluster that does not answer is noted.
 
-        It is the last question before the cutover: so the origins are asked, too, how many partitions they have.
+        This is the last read before the cutover, so it also reads how many partitions the origins have.
         """
         records = self.records()
         origins = {r.mirror_topic: r.mirror_topic if self.is_failback else r.source_topic for r in records}
@@ -254,7 +254,7 @@ class Gatherer:
             self._memory.copy_read(topic, CopyReading(marks, ends, found[copy].thin, kept))
 
     async def _kept(self, topic: str, ends: Sequence[int]) -> frozenset[int]:
-        """Partitions of a copy on the source that ends with late writes, and nothing else, which are kept."""
+        """The partitions of a copy on the source with only kept late writes beyond the mirror's position."""
         handed = self._memory.handed(topic)
         if self._keeps is None or handed is None or not self.is_failback:
             return frozenset()
@@ -266,10 +266,10 @@ class Gatherer:
             async with asyncio.timeout(_KEPT_S):
                 return await self._keeps(records.link(self._link), records.mirror(self._link, topic), beyond)
         except (ControlError, NetError, TimeoutError, OSError):
-            return frozenset()  # not known: the promote is given up, and says so
+            return frozenset()  # unknown: the promote is given up, and says so
 
     async def mirrored(self, timeout_s: float) -> None:
-        """Until the mirror has come to the ends last read under the write pause, or the time is over."""
+        """Wait until the mirror has reached the ends last read under the write pause, at most `timeout_s`."""
         ends = {(topic, index): end for topic in self._topics for index, end in enumerate(self._memory.ends(topic))}
         reached, left = asyncio.Event(), len(ends) + 1
 
@@ -282,14 +282,14 @@ class Gatherer:
         for (topic, index), end in ends.items():
             self._tools.progress.when(topic, index, end, one)
         one()  # there may be no ends
-        if reached.is_set():  # what is waited for is something else: for the producers to be known
+        if reached.is_set():  # the wait is for something else: for the producers to be known
             await self._tools.sleep(LOOK_AGAIN_S)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await reached.wait()
 
     async def _lags(self) -> Mapping[str, int]:
-        """Per topic the records that its last partition is behind. Also warms what the write pause will need."""
+        """Per topic the lag of its slowest partition, in records. Also warms up what the write pause needs."""
         placements = [self._tools.engine.running_partitions(record) for record in self.records()]
         if any(running_partitions.absent or running_partitions.cold for running_partitions in placements):
             return {}  # a mirror that has just begun here: retries over the cutover need the producers' last batches
@@ -304,7 +304,7 @@ class Gatherer:
         }
 
     def all_stopped(self) -> bool:
-        """Flipped, all of them."""
+        """True when all topics have cut over."""
         if self.is_failback:
             return not any(record.is_reverse for record in self.records())
         return all(record.state is MirrorState.STOPPED for record in self.records())
@@ -312,7 +312,7 @@ class Gatherer:
     def _facts(
         self, record: MirrorRecord, gateways: frozenset[str], lag: int | None, pauses: Sequence[PausesWrites]
     ) -> TopicObservations:
-        """`pauses`: of the gateways, under the write pause."""
+        """The observations of one topic. `pauses`: of the gateways, under the write pause."""
         phases = self._memory.phases(record, gateways)
         seen, as_seen = as_promote(record, phases) if self.is_failback else (record, phases)
         blocked = (each.blocked_by(record.mirror_topic) for each in pauses)

@@ -1,4 +1,4 @@
-"""The steps of a promote for the groups that change sides with its topics: what each is, `groups/moves.py` knows."""
+"""The steps of a promote for the groups that change sides with its topics. `groups/moves.py` carries them out."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gateway.cutover.promote.rules.memory import PromoteMemory
 from gateway.cutover.promote.rules.snapshot import PromoteStep
 from gateway.groups.moves import GroupSet
 
-_HOLD_S: Final = 60.0  # whoever holds a group gives it up by then; a promote that is ended waits for nothing of it
+_HOLD_S: Final = 60.0  # an operation that holds a group releases it by then; `end` does not wait for it
 
 
 class GroupSteps:
-    """Of one run. The first two come before the write pause, the others have what time is left of it."""
+    """The group steps of one run. The first two come before the write pause, the others have the rest of its time."""
 
     def __init__(
         self,
@@ -39,32 +39,32 @@ class GroupSteps:
         return self._gather.groups
 
     async def look(self, step: PromoteStep) -> None:
-        """Where their members are, and what they have committed."""
+        """Look where the groups' members are, and what they have committed."""
         if step.delay_s:
             await self._tools.sleep(step.delay_s)
         await self._groups.look()
 
     async def hold(self, step: PromoteStep) -> None:
-        """Keep other operations away from them."""
+        """Keep other operations away from the groups."""
         if step.delay_s:
             await self._tools.sleep(step.delay_s)
         await self._groups.tried(self._groups.hold, _HOLD_S)
 
     async def shut(self, step: PromoteStep) -> None:
-        """Shut their gates at every gateway."""
+        """Shut the groups' gates at every gateway."""
         await self._under_pause(step, self._groups.shut)
 
     async def read(self, step: PromoteStep) -> None:
-        """Read what they have committed last."""
+        """Read the groups' last committed offsets."""
         await self._under_pause(step, self._groups.read)
 
     async def commit(self, step: PromoteStep) -> None:
-        """Commit it on the other side, translated."""
+        """Commit these offsets on the other cluster, translated."""
         ends = {topic: handed for topic in self._topics if (handed := self._memory.handed(topic)) is not None}
         await self._under_pause(step, lambda: self._groups.commit(ends))
 
     async def check(self, step: PromoteStep) -> None:
-        """Nothing was committed meanwhile."""
+        """Check that the other cluster has these offsets, and that nothing was committed at the origin meanwhile."""
         await self._under_pause(step, self._groups.check_again)
 
     async def _under_pause(self, step: PromoteStep, work: Callable[[], Awaitable[None]]) -> None:

@@ -1,6 +1,6 @@
-"""The write pause of one topic promote: begun on every gateway, and ended again when the promote is over.
+"""The write pause of one topic promote: begins it on every gateway, and ends it when the promote is over.
 
-Its pauses are this run's own: what ends them ends nobody else's, and nobody else ends them.
+The pauses belong to this run: ending them ends no other operation's pause, and no other operation ends them.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gateway.kafka.connection.errors import NetError
 from gateway.state.records import MirrorRecord
 
 DECIDE: Final = "decide"
-"""The name of what is between two steps."""
+"""The name for the time between two steps."""
 _AGAIN_S = 0.01
 _log = structlog.get_logger("lockgate.promote")
 
 
 class PromotePause:
-    """Of one run. Since when writes are paused, and who acknowledged it, is in the run's memory."""
+    """The pause of one run. The run's memory has when it began, and which gateways acknowledged it."""
 
     def __init__(self, tools: PromoteTools, link: str, topics: Sequence[str], memory: PromoteMemory) -> None:
         self._tools = tools
@@ -42,7 +42,7 @@ class PromotePause:
 
     @property
     def in_force(self) -> Sequence[Pause]:
-        """The pauses of this run; empty before and behind."""
+        """The pauses of this run; empty before and afterwards."""
         return self._pauses
 
     def left_s(self) -> float:
@@ -51,7 +51,7 @@ class PromotePause:
         return self._tools.limits.pause_timeout_s - (self._tools.clock() - began if began is not None else 0.0)
 
     def enter(self, step: str) -> None:
-        """What is done from now on. Under the pause its time is counted, for the log and the metric."""
+        """Begin a step. Under the pause the time of each step is counted, for the log and the metric."""
         now = self._tools.clock()
         began = self._memory.paused_at
         if began is not None and self._step:
@@ -60,11 +60,12 @@ class PromotePause:
         self._step, self._step_since = step, now
 
     async def pause(self, records: Sequence[MirrorRecord]) -> None:
-        """Pause the writes here, and ask each gateway that has not acknowledged these epochs, once. Raises nothing."""
+        """Pause the writes here, and ask each gateway once that has not acknowledged these epochs. A gateway that is
+        unreachable or late is logged, not raised."""
         if self._memory.paused_at is None:
             self._memory.pause_began(self._tools.clock())
             self._pauses = tuple(self._pause_of(record, record.cutover.pause_epoch) for record in records)
-            self._publisher.pause(self._pauses)  # all at once here; each is asked like the others' below
+            self._publisher.pause(self._pauses)  # all topics at once here; this gateway is asked like the others below
         asked = [
             self._ask(gateway, asked, left)
             for gateway, asked in self._tools.pauses.items()
@@ -76,7 +77,7 @@ class PromotePause:
             await self._tools.sleep(_AGAIN_S)
 
     def release(self, outcome: str) -> float | None:
-        """Writes go where the routes say. Returns the seconds they were paused for, None if they were not.
+        """End the pause: writes go where the routes say. Returns how many seconds they were paused; None: not at all.
 
         Args:
             outcome: stopped | aborted | rehearsed; see `PromoteTools.on_pause_ended`.
@@ -106,14 +107,14 @@ class PromotePause:
         return ack is not None and ack.epoch == pause.epoch
 
     def _tell(self, failures: Sequence[str]) -> None:
-        """A gateway that is gone is asked again every few milliseconds, and gives the same reason each time."""
+        """Log each reason once: a gateway that is gone is asked again every few milliseconds."""
         for failure in dict.fromkeys(failures):
             if failure not in self._told:
                 self._told.add(failure)
                 self._log.warning("a gateway did not acknowledge the pause", reason=failure)
 
     async def _ask(self, gateway: str, asked: PausesWrites, pauses: Sequence[Pause]) -> str:
-        """Ask one gateway for all of the set; '' when it acknowledged, else why not."""
+        """Ask one gateway to pause the whole set; '' when it acknowledged, else why not."""
         try:
             async with asyncio.timeout(max(0.0, self.left_s())):
                 acks = await asked.drain_all(pauses)

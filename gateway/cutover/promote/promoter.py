@@ -1,10 +1,10 @@
 """Promotes mirror topics: the checks before, one run per set, and the runs that a restart interrupted.
 
-Put together by `control_parts.py`, and wired by `runtime/term.py`:
+Built by `control_parts.py`, and wired by `runtime/term.py`:
 
-    promoter.resume()                             # goes on with what a restart interrupted, and begins to look for
+    promoter.resume()                             # continues what a restart interrupted, and begins to look for
                                                   # records after the cutover (`records_after_cutover`);
-                                                  # returns at once
+                                                  # returns immediately
 
 Its tasks run in `background` and end with `service.close`.
 """
@@ -48,7 +48,7 @@ class TopicPromoter:
     """Implements `TopicPromoter`.
 
     Args:
-        tools: what every run uses.
+        tools: shared by all runs.
         late: looks for records after the cutover.
     """
 
@@ -70,12 +70,12 @@ class TopicPromoter:
         self._durability = Durability(sources, target)
         self._background = background
         self._running: dict[tuple[str, str], Claim] = {}
-        self._groups: set[tuple[str, str]] = set()  # that change sides with topics
+        self._groups: set[tuple[str, str]] = set()  # groups that change sides with topics
         self._leaving = ""
         self._over = asyncio.Event()
         self._barred: set[tuple[str, str]] = set()
         self._changed = asyncio.Condition()
-        # a promote that is told to end has the time of a write pause for that, and for what it must store
+        # a promote that is told to end gets the time of a write pause to do so, and again to store the result
         self._end_s = 2 * tools.limits.pause_timeout_s
         self._call_offs = CallOffs(
             records=tools.records,
@@ -108,17 +108,15 @@ class TopicPromoter:
         then_reverse: ThenReverse = ThenReverse.NO,
         keep_late: bool = False,
     ) -> Sequence[MirrorRecord]:
-        """Promote the topics as one set. `force` leaves out the check for groups that still read on the source.
+        """Promote the topics as one set. `force` skips the check for groups that still read on the source.
 
-        `groups`: mirror groups that change sides with them, under the same write pause and by the same write of the
-        state. `then_reverse`: see `PromoteRun`. `keep_late`: of a failback, late writes on the source go home in their
-        place.
+        `groups`: mirror groups that change sides with them, under the same write pause and by the same state write.
+        `then_reverse`: see `PromoteRun`. `keep_late`: for a failback, keep late writes on the source in place.
 
         Raises:
             NotFound, WrongState: nothing was begun.
-            Conflict: refused (groups that are not promoted are listed), or given up with the reason; the writes to
-            the topics go on and they are
-                ACTIVE then.
+            Conflict: refused (lists groups that are not promoted), or given up with the reason; then writes go on and
+                the topics are ACTIVE.
             SourceUnreachable, TargetUnreachable: nothing was begun.
         """
         names, moving = tuple(dict.fromkeys(topics)), tuple(dict.fromkeys(groups))
@@ -132,10 +130,10 @@ class TopicPromoter:
         return [self._records.mirror(link, name) for name in names]
 
     async def rehearse(self, link: str, topics: Sequence[str], bound_s: float = 0.0) -> Rehearsal:
-        """All of a promote of these topics as one set up to the cutover, and back. No group is asked for.
+        """Run the promote of these topics as one set up to the cutover, and back. Does not check groups.
 
         Args:
-            bound_s: of the write pause; 0, or more than a promote's own: that one.
+            bound_s: the longest write pause in seconds; 0, or more than a promote's: a promote's.
 
         Raises:
             NotFound, WrongState, Conflict, SourceUnreachable, TargetUnreachable: nothing was begun.
@@ -155,7 +153,7 @@ class TopicPromoter:
             )
             try:
                 await self._go(run, link, names)
-            except Conflict as exc:  # it always ends so
+            except Conflict as exc:  # a rehearsal always ends like this
                 given_up = "" if str(exc) == REHEARSED else str(exc)
             else:
                 given_up = "it did not come to its end"
@@ -164,7 +162,7 @@ class TopicPromoter:
         return Rehearsal(topics=names, given_up=given_up, bound_s=bound_s, pause=run.rehearsed)
 
     async def check_rehearsal(self, link: str, topics: Sequence[str]) -> None:
-        """What `rehearse` refuses before it begins, and nothing else. Raises as it does."""
+        """The checks of `rehearse`, without the rehearsal. Raises as `rehearse`."""
         mirrors = [self._records.mirror(link, name) for name in dict.fromkeys(topics)]
         for mirror in mirrors:
             self._check_mirror(mirror, MirrorOperation.PROMOTE)
@@ -172,13 +170,13 @@ class TopicPromoter:
         await self._check_partitions(link, mirrors)
 
     async def call_off(self, link: str, topics: Sequence[str], *, validate_only: bool = False) -> Sequence[str]:
-        """See `CallOffs.call_off`; `validate_only`: what would go back."""
+        """See `CallOffs.call_off`; `validate_only`: only return what would go back."""
         if validate_only:
             return self._call_offs.plan(link, topics)
         return await self._call_offs.call_off(link, topics)
 
     def waiting_for(self, link: str, topic: str) -> str:
-        """What a running promote of the topic waits for, '' when none runs or it does not wait."""
+        """What a running promote of the topic waits for; '' when none runs or it does not wait."""
         run = self._run_of((link, topic))
         return run.waiting_for if run is not None else ""
 
@@ -187,13 +185,13 @@ class TopicPromoter:
         return None if claim is None else claim.run
 
     def under_way(self) -> frozenset[tuple[str, str]]:
-        """(link, mirror topic) of those that a run of this gateway promotes now."""
+        """(link, mirror topic) of each topic that this gateway promotes now."""
         return frozenset(self._running)
 
     async def leave(self, limit_s: float) -> None:
-        """This gateway is about to stop: promotes that hold writes come to their end, at most `limit_s` are waited.
+        """This gateway is about to stop: wait, at most `limit_s`, until promotes that pause writes have ended.
 
-        The others, and those that come now, are left to whoever leads next. Before partitions are given away.
+        The next leader continues the others; new ones are refused. To be called before partitions are given away.
         """
         self._leaving = "this gateway is being stopped"
         for claim in self._running.values():
@@ -208,10 +206,10 @@ class TopicPromoter:
             _log.warning("promotes are not over yet", topics=sorted(topic for _, topic in self._running))
 
     def resume(self) -> None:
-        """Go on with every promote that the end of a process interrupted, watch finished ones; returns at once.
+        """Continue every promote that the end of a process interrupted, and watch finished ones; returns immediately.
 
-        What was one set is one again, as its records say. One of which a topic is in another state by now is given up:
-        its topics cut over together, or not at all.
+        By their records, the topics of a set are one set again. If one of them is in another state by now, the set is
+        given up: its topics cut over together, or not at all.
         """
         self._late.start()
         interrupted = [mirror for mirror in self._store.mirrors.values() if _interrupted(mirror)]
@@ -227,10 +225,10 @@ class TopicPromoter:
 
     @asynccontextmanager
     async def without(self, link: str, topic: str) -> AsyncIterator[None]:
-        """No promote of the topic runs during the block: one that does is ended first, or has cut over by then.
+        """A block in which no promote of the topic runs: a running one is ended first, or has cut over by then.
 
         Raises:
-            Conflict: it did not come to an end in time; or another block of the topic is not over.
+            Conflict: it did not end in time; or another block for the topic is not over.
         """
         key = (link, topic)
         if key in self._barred:
@@ -246,7 +244,7 @@ class TopicPromoter:
     async def _ended(self, key: tuple[str, str]) -> None:
         try:
             async with asyncio.timeout(self._end_s), self._changed:
-                while (run := self._run_of(key)) is not None:  # one without a run will not begin any more
+                while (run := self._run_of(key)) is not None:  # a claim without a run will not begin any more
                     run.end(_FAILED_OVER.format(key[1]))
                     await self._changed.wait()
         except TimeoutError:
@@ -274,7 +272,7 @@ class TopicPromoter:
             async with self._claim(link, names, groups):
                 rehearsed = reason == _REHEARSAL_INTERRUPTED
                 await self._run(link, names, MirrorOperation.PROMOTE, reason, rehearsed=rehearsed, groups=groups)
-        except ControlError as exc:  # the record says it too
+        except ControlError as exc:  # the record says so, too
             told = "a promote that was gone on with was given up: nothing was cut over"
             _log.warning(told, link=link, topics=names, reason=str(exc))
 
@@ -290,7 +288,7 @@ class TopicPromoter:
         groups: Sequence[str] = (),
         keep_late: bool = False,
     ) -> None:
-        """`rehearsed`: it is the rest of a rehearsal, and given up for `reason`."""
+        """`rehearsed`: this is the rest of a rehearsal, and is given up because of `reason`."""
         keeps = self._late.others_only if keep_late else None
         run = PromoteRun(
             self._tools, link, names, operation, then_reverse, groups=groups, rehearses=rehearsed, keeps=keeps
@@ -300,7 +298,7 @@ class TopicPromoter:
         await self._go(run, link, names)
 
     async def _go(self, run: PromoteRun, link: str, names: tuple[str, ...]) -> None:
-        """Carry out a run of topics that are claimed, unless something has come to pass while they were checked."""
+        """Execute a run for claimed topics, unless something has intervened during their checks."""
         keys = [(link, name) for name in names]
         self._require_not_barred(keys)
         if self._leaving:
@@ -336,7 +334,7 @@ class TopicPromoter:
         if taken := [group for group in groups if (link, group) in self._groups]:
             raise Conflict(f"group '{taken[0]}' is changing sides with other topics already")
 
-    # -- checks before anything is begun -----------------------------------------------------------------------
+    # -- checks before a promote begins ------------------------------------------------------------------------
 
     async def check(
         self,
@@ -347,7 +345,7 @@ class TopicPromoter:
         force: bool = False,
         keep_late: bool = False,
     ) -> None:
-        """What `promote` refuses before it begins, and nothing else. Raises as it does."""
+        """The checks of `promote`, without the promote. Raises as `promote`."""
         names = tuple(dict.fromkeys(topics))
         if busy := [name for name in names if (link, name) in self._running]:
             raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
@@ -386,7 +384,7 @@ class TopicPromoter:
             return
         if forced:
             await self._durability.require(self._records.link(link), mirrors, forced=forced)
-            with suppress(SourceUnreachable):  # it is waited for
+            with suppress(SourceUnreachable):  # the run waits for the source
                 await require_origins(self._records, self._sources, mirrors, by_writers=False, note=note)
             return
         await self._check_partitions(link, mirrors)
@@ -413,7 +411,7 @@ class TopicPromoter:
             raise WrongState(f"mirror topic '{mirror.mirror_topic}' {exc}") from None
 
     async def _check_failback_promote(self, link: str, mirrors: Sequence[MirrorRecord]) -> None:
-        """No group is asked for: consumers of the gateway go on reading on the target."""
+        """The checks of a failback. It does not check groups: the gateway's consumers keep reading on the target."""
         for mirror in mirrors:
             if mirror.failback.epoch >= MAX_FAILBACK_EPOCH:
                 raise Conflict(
@@ -460,5 +458,5 @@ def _interrupted(mirror: MirrorRecord) -> bool:
 
 
 def _set_of(mirror: MirrorRecord) -> tuple[str, tuple[str, ...]]:
-    """Its link, and the topics that are promoted together with it."""
+    """The mirror's link, and the topics that are promoted together with it."""
     return mirror.link, mirror.cutover.promoted_with or (mirror.mirror_topic,)

@@ -1,11 +1,11 @@
-"""Looks after promoted topics: records that arrive on the source after the cutover, and configs still to be restored.
+"""Watches promoted topics: for records that arrive on the source after the cutover, and configs still to be restored.
 
 Wired by `runtime/term.py`, after `service.start`:
 
     watch = RecordsAfterCutover(records=..., ...)
     watch.start()                                  # its loop runs in `background`
-    watch.of(link, topic)                          # partition -> records that came after the cutover; None: not known
-    await watch.require_none(link, topics)         # before topics go home: asks the logs
+    watch.of(link, topic)                          # partition -> records that came after the cutover; None: unknown
+    await watch.require_none(link, topics)         # before a failback: reads the logs
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _log = structlog.get_logger("lockgate.promote")
 
 
 class RecordsAfterCutover:
-    """Per topic that is written on the target, the records that a writer beside the gateway left on the source.
+    """For each topic that is written on the target, the records that clients wrote directly to the source.
 
-    Also while it is mirrored back: what the mirror back appended is not among them. After a failover also those that
-    were not mirrored before it.
+    Also while it is mirrored back: the mirror back's own records do not count. After a failover, records that were not
+    mirrored before it count, too.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class RecordsAfterCutover:
         deleted: DeletedMirrors,
         clock: Callable[[], float],
     ) -> None:
-        """`health`: by link name, as it is now. `ends`: reads the source's log ends. `clock`: monotonic seconds."""
+        """`health`: by link name, live. `ends`: reads the source's log ends. `clock`: monotonic seconds."""
         self._records = records
         self._store = records.store
         self._sources = sources
@@ -91,13 +91,13 @@ class RecordsAfterCutover:
         deleted.subscribe(lambda mirror: self._after_cutover.pop((mirror.link, mirror.mirror_topic), None))
 
     def start(self) -> None:
-        """Look from now on; see `post_promote_watch.py` for how often."""
+        """Begin to look; see `post_promote_watch.py` for how often."""
         self._background.every(LOOK_S, self.look, "records after the cutover")
 
     def of(self, link: str, topic: str) -> Mapping[int, int] | None:
-        """Partition -> records after the cutover; empty when there are none, as far as the source was last seen.
+        """Partition -> records after the cutover, when the source was last read; empty when there are none.
 
-        None of a topic that is written on the target, and whose source nobody has compared since this process leads.
+        None for a topic that is written on the target and was not compared since this process leads.
         """
         mirror, key = self._store.mirrors.get((link, topic)), (link, topic)
         if mirror is not None and written_on_target(mirror) and key not in self._measured:
@@ -105,13 +105,13 @@ class RecordsAfterCutover:
         return self._after_cutover.get(key, {})
 
     def is_known(self, link: str, topic: str) -> bool:
-        """Whether `of` tells what is there: the source was compared since this process leads, or need not be."""
+        """Whether the answer of `of` is valid: the source was compared since this process leads, or need not be."""
         mirror = self._store.mirrors.get((link, topic))
         watched = mirror is not None and is_looked_at(mirror) and any(self._watched([mirror]))
         return not watched or (link, topic) in self._measured
 
     async def look(self) -> None:
-        """Ask every source that is there for the topics whose turn it is, once."""
+        """Ask every reachable source once, for the topics that are due."""
         stopped = [m for m in self._store.mirrors.values() if m.state is MirrorState.STOPPED]
         written = [m for m in self._store.mirrors.values() if is_looked_at(m)]
         kept = {_key(m) for m in (*stopped, *written)}
@@ -138,11 +138,11 @@ class RecordsAfterCutover:
             await self._look_at(link, due.get(link.name, []))
 
     async def measure(self, link: str, topics: Sequence[str]) -> Mapping[str, LateOfTopic]:
-        """Topics that are mirrored back and have such records on the source: asked now, of its logs.
+        """The topics that are mirrored back and have such records, by the source's logs as read now.
 
         Raises:
             NotFound: no such link or topic.
-            SourceUnreachable, Conflict: it is not known.
+            SourceUnreachable, Conflict: that is unknown.
         """
         of_link = self._records.link(link)
         mirrors = [one for name in topics if is_mirrored_back(one := self._records.mirror(link, name))]
@@ -158,9 +158,9 @@ class RecordsAfterCutover:
         return found
 
     async def require_none(self, link: str, topics: Sequence[str], *, keep: bool = False) -> None:
-        """A topic with such records does not go home: its mirror back could only FAIL, or leave them behind.
+        """Refuse to fail back a topic with such records: its mirror back could only FAIL, or leave them behind.
 
-        `keep`: it does with those that can be kept where they are.
+        `keep`: allow records that can be kept in place.
 
         Raises:
             Conflict: how many there are, where, and what can be done. Otherwise as `measure`.
@@ -173,10 +173,10 @@ class RecordsAfterCutover:
     async def others_only(
         self, link: LinkRecord, mirror: MirrorRecord, places: Mapping[int, tuple[int, int]]
     ) -> frozenset[int]:
-        """Of these partitions of a mirror back, those in whose range [from, to) on the source nothing is by the mirror.
+        """The partitions of a mirror back in whose range [from, to) on the source no batch is the mirror's.
 
         Raises:
-            NetError, ControlError, TimeoutError, OSError: it is not known.
+            NetError, ControlError, TimeoutError, OSError: that is unknown.
         """
         back = _mirror_back(link, mirror)
         access = await self._sources.reach(link)
@@ -210,14 +210,14 @@ class RecordsAfterCutover:
             _log.debug("source of promoted topics not read", link=link.name, error=str(exc))
 
     async def _compare(self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int]) -> None:
-        """What cannot be read now is as it was seen last."""
+        """Count a topic's late writes again; if they cannot be read now, the last count stays."""
         counts, measured = self._after_cutover.get(_key(mirror), {}), False
         try:
             floors = _floors(mirror, len(marks))
             counts, measured = (await self._late(link, mirror, marks, floors)).counts, True
         except (ControlError, NetError, TimeoutError, OSError, WrongLength) as exc:
             _log.debug("source of a promoted topic not compared", topic=mirror.mirror_topic, error=str(exc))
-        if self._store.mirrors.get(_key(mirror)) is mirror:  # else a mirror back began or ended meanwhile
+        if self._store.mirrors.get(_key(mirror)) is mirror:  # otherwise a mirror back began or ended meanwhile
             self._note(mirror, counts)
             if measured:
                 self._measured.add(_key(mirror))
@@ -225,10 +225,10 @@ class RecordsAfterCutover:
     async def _marks(
         self, link: LinkRecord, mirrors: Sequence[MirrorRecord]
     ) -> list[tuple[MirrorRecord, Sequence[int]]]:
-        """The high watermarks of all partitions that the source topics have now; of those that can be read.
+        """The high watermarks of all partitions of the source topics that can be read.
 
         Raises:
-            SourceUnreachable: the source does not answer: to ask it for one after the other would only take long.
+            SourceUnreachable: the source does not answer: asking for one topic after the other would only take long.
         """
         try:
             return await self._read(link, mirrors)
@@ -254,7 +254,7 @@ class RecordsAfterCutover:
     async def _late(
         self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int], floors: Sequence[int]
     ) -> LateOfTopic:
-        """Without what a mirror back appended: see `rules/late_writes.py`."""
+        """The late writes of a topic, without the mirror back's records: see `rules/late_writes.py`."""
         back = _mirror_back(link, mirror)
         beyond = [index for index, (end, floor) in enumerate(zip(marks, floors, strict=True)) if end > floor]
         if not beyond:
@@ -288,7 +288,7 @@ class RecordsAfterCutover:
 
 
 async def _ask(access: ClusterAccess, topic: str, index: int, reads: Generator[int, LogTail | None, _T]) -> _T:
-    """Read what a decision asks for, until it is made."""
+    """Read the batches that a decision yields offsets for, until it returns."""
     try:
         at = next(reads)
         while True:
@@ -304,10 +304,10 @@ def _mirror_back(link: LinkRecord, mirror: MirrorRecord) -> int:
 
 
 def _floors(mirror: MirrorRecord, partitions: int) -> Sequence[int]:
-    """From where on somebody else's records are late, on the source: by partition; of one that was added, from 0 on.
+    """By partition, the source offset from which other writers' records are late; 0 for an added partition.
 
     Raises:
-        WrongLength: the record does not say it of every partition that it has.
+        WrongLength: the record does not have an entry for every partition.
     """
     if mirror.is_reverse:
         known = of_each_or_none(mirror, mirror.failback.handed_over_at, "handed_over_at")
@@ -321,7 +321,7 @@ def _key(mirror: MirrorRecord) -> TopicOfLink:
 
 
 def _in_batches(mirrors: Sequence[MirrorRecord]) -> Iterator[Sequence[MirrorRecord]]:
-    """Of some hundred partitions each, so that no answer is long in coming."""
+    """Batches of some hundred partitions, so that no request takes long."""
     some: list[MirrorRecord] = []
     partitions = 0
     for mirror in mirrors:

@@ -1,7 +1,7 @@
-"""What a rehearsal of a promote tells: how long writes were paused, and whose requests waited for how long.
+"""The result of a promote's rehearsal: how long writes were paused, and which clients waited for how long.
 
 A rehearsal is a promote that goes back where it would cut over (`rules/promote.py`). Its write pause has a bound of
-its own, and so has the wait for it. What it lacks of a promote: the commit that makes STOPPED durable.
+its own, and so has the wait for it. Of a promote it lacks only the commit that makes STOPPED durable.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.kafka.connection.errors import NetError
 
 BEFORE_PAUSE_S: Final = 30.0
-"""For how long a rehearsal waits for its write pause to begin, and for whatever else; then it is given up."""
+"""A rehearsal is given up after this time, before its write pause or afterwards."""
 STALLS: Final = 100
-"""Clients that are told of, those that waited longest."""
+"""How many clients are reported: those that waited longest."""
 _ANSWER_S: Final = 3.0
 
 
 class PauseRehearsed(NamedTuple):
-    """`paused_s`: seconds. `stalls`: the longest first, `STALLS` at most. `clients`: how many waited in all.
-    `untold`: gateways that did not say whose requests waited there."""
+    """`paused_s`: seconds. `stalls`: the longest first, `STALLS` at most. `clients`: how many waited in total.
+    `untold`: gateways that did not report which requests waited there."""
 
     paused_s: float
     stalls: Sequence[Stall]
@@ -34,8 +34,8 @@ class PauseRehearsed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
-    """`given_up`: why it did not come to where a promote cuts over; '' when it did. `pause`: None when writes were not
-    paused. `bound_s`: what their pause was bounded by."""
+    """`given_up`: why it did not reach the point of the cutover; '' when it did. `pause`: None when writes were not
+    paused. `bound_s`: the bound of their pause."""
 
     topics: Sequence[str]
     given_up: str
@@ -46,9 +46,9 @@ class Rehearsal:
 async def stalls_under(
     gateways: Mapping[str, PausesWrites], pauses: Iterable[Pause]
 ) -> tuple[Sequence[Stall], int, Sequence[str]]:
-    """(longest stalls, clients that waited, gateways that did not say) of pauses that have just ended. Raises nothing.
+    """(longest stalls, number of clients, gateways without an answer) for pauses that have just ended. Never raises.
 
-    A client that waits yet at a gateway counts with what it has waited so far.
+    A client that still waits at a gateway counts with its time so far.
     """
     named, names = tuple(pauses), tuple(gateways)
     answers = await asyncio.gather(*(_asked(gateways.get(name), named) for name in names))

@@ -1,6 +1,6 @@
-"""One run of a topic promote: gather a snapshot, ask `cutover/promote/rules/promote.py` for the step, take it, again.
+"""One run of a topic promote: gather a snapshot, ask `cutover/promote/rules/promote.py` for the step, take it, repeat.
 
-One method per step. What is known lives in PromoteMemory; what outlives the process is the record alone.
+One method per step. PromoteMemory has what the run knows; only the record outlives the process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from gateway.state.store import ProducerFenced, StoreConflict, StoreError, Store
 from gateway.state.transition_errors import with_error
 from gateway.topics.lifted_configs import WAITS_FOR_STAMPS
 
-_AWAIT_MIRROR_S = 0.05  # then the source is read again, so that a bypassing writer shows
+_AWAIT_MIRROR_S = 0.05  # then the source is read again, so that direct writes show
 _STORE_AGAIN_S = 0.25
 _CONFIGS_MAY_BE_MISSING = "configs that changed right before the promote may be missing, as they could not be read"
 _INTERRUPTIBLE = frozenset(
@@ -50,7 +50,7 @@ _INTERRUPTIBLE = frozenset(
         StepKind.HOLD_GROUPS,
     }
 )
-"""They only wait, and change nothing that a promote that is given up does not take back. ACLs follow the records."""
+"""These steps only wait, and change nothing that giving up does not take back. ACLs follow the records."""
 
 _BEGINS = frozenset(
     {
@@ -62,25 +62,25 @@ _BEGINS = frozenset(
         StepKind.PAUSE_WRITES,
     }
 )
-"""Before them nothing is held: a gateway that leaves leaves them to the next leader."""
+"""Before these steps nothing is held: a gateway that stops leaves them to the next leader."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger("lockgate.promote")
 
 
 class LeftToTheNext(Conflict):
-    """The gateway leaves; whoever leads next goes on with the promote."""
+    """This gateway is stopping; the next leader continues the promote."""
 
 
 class PromoteRun:
     """Promotes a set of mirror topics of one link. `waiting_for` is for `describe`.
 
-    `then_reverse`: what whoever leads when they are STOPPED is to go on with. `groups`: mirror groups that change sides
-    with them. `rehearses`: it goes back where it would cut over, and says nothing of it in the records.
+    `then_reverse`: what the leader does once they are STOPPED. `groups`: mirror groups that change sides with them.
+    `rehearses`: the run goes back where it would cut over, and leaves no error in the records.
 
     Attributes:
-        rehearsed: what the write pause of a rehearsal was like; None before its end, or without one.
-        has_cut_over: nothing is taken back any more; what is left follows from the cutover.
+        rehearsed: the write pause of a rehearsal; None before its end, or without one.
+        has_cut_over: nothing is taken back any more; the remaining steps follow from the cutover.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class PromoteRun:
         self._leaving = ""
         self._log = _log.bind(link=link, topics=some_of(topics))
         self._interruptible: asyncio.Future[object] | None = None
-        self._configs: asyncio.Task[None] | None = None  # read under the write pause, beside all else
+        self._configs: asyncio.Task[None] | None = None  # read under the write pause, in parallel
         self.waiting_for = ""
         self.has_cut_over = False
         self._actions: Mapping[StepKind, Callable[[PromoteStep], Coroutine[Any, Any, None]]] = {
@@ -138,10 +138,10 @@ class PromoteRun:
         }
 
     async def run(self) -> None:
-        """Until all topics are STOPPED.
+        """Run until all topics are STOPPED.
 
         Raises:
-            Conflict: given up, with the reason; the writes to the topics go on and they are in the state before.
+            Conflict: given up, with the reason; writes go on, and the topics are in their former state.
             TargetUnreachable: the state could not be written; nothing was begun.
         """
         try:
@@ -155,7 +155,7 @@ class PromoteRun:
                 await (self._unless_ended(action) if step.kind in _INTERRUPTIBLE else action)
                 self._pause.enter(DECIDE)
         except (ProducerFenced, LeftToTheNext):
-            raise  # the successor goes on from the record
+            raise  # the next leader continues from the record
         except Exception:
             await self._let_go()
             raise
@@ -163,37 +163,37 @@ class PromoteRun:
             self._end_configs()
             if self._gather.groups is not None:
                 self._gather.groups.release()
-        if step.reason:  # without one it has cut over, whatever was asked of it meanwhile
+        if step.reason:  # without a reason it has cut over, even if it was told to end meanwhile
             raise Conflict(self._memory.gave_up or step.reason)
 
     def leave(self, reason: str) -> None:
-        """This gateway is about to stop: a write pause is held to its end, none are from now on."""
+        """This gateway is about to stop: finish a write pause that has begun, but begin none."""
         self._leaving = reason
 
     def _stay(self, step: PromoteStep) -> None:
-        """Raises LeftToTheNext when the gateway leaves and no write pause has begun: the next leader goes on."""
+        """Raises LeftToTheNext when this gateway stops before a write pause: the next leader continues."""
         begins = step.kind in _BEGINS
         if self._leaving and begins and self._memory.paused_at is None:
             raise LeftToTheNext(self._leaving)
 
     @property
     def committing(self) -> bool:
-        """The cutover was tried, and what became of it is not known yet."""
+        """The cutover was tried, and its outcome is not known yet."""
         return self._memory.committing
 
     def end(self, reason: str) -> None:
-        """Give up as soon as that can be done, unless it has cut over; `run` returns when it is over."""
+        """Give up as soon as possible, unless it has cut over; `run` returns when the run is over."""
         self._memory.give_up(reason)
         if self._interruptible is not None:
             self._interruptible.cancel()
 
     async def _next(self) -> PromoteStep:
         while (snapshot := await self._unless_ended(self._gather.snapshot())) is None:
-            continue  # once given up, a snapshot asks nobody
+            continue  # once given up, a snapshot asks no cluster
         return next_step(snapshot, self._tools.limits)
 
     async def _unless_ended(self, work: Coroutine[Any, Any, _T]) -> _T | None:
-        """What it returns; None when `end` was called meanwhile."""
+        """The result of `work`; None when `end` was called meanwhile."""
         task = asyncio.create_task(work, name="promote step")
         self._interruptible = task  # type: ignore[assignment]  # only to be cancelled
         try:
@@ -207,7 +207,7 @@ class PromoteRun:
             self._interruptible = None
 
     async def _let_go(self) -> None:
-        """Something went wrong that no step expects: hold no writes for it, once it is known that nothing cut over."""
+        """After an unexpected error: resume writes, once it is known that nothing cut over."""
         if self._memory.committing:
             self._log.error(
                 "the promote broke off in its commit; writes stay paused until it is known what became of it"
@@ -259,21 +259,21 @@ class PromoteRun:
                 self._log.info("promote not begun yet", reason=str(exc))
                 await self._tools.sleep(_STORE_AGAIN_S)
                 return
-            for record in new:  # partitions may have come whose store had an unknown outcome till now
+            for record in new:  # an earlier write of added partitions may have had an unknown outcome until now
                 await run_as(self._tools.engine, record)
         for record in new:
             self._memory.marked(record.mirror_topic, record.cutover.pause_epoch)
         self._log.info("mirror state", new=MirrorState.PENDING_STOPPED.value)
 
     def _pending(self, record: MirrorRecord, names: tuple[str, ...]) -> MirrorRecord:
-        """Of a record with the next epoch. One that is PENDING_STOPPED already stays of its set."""
+        """The PENDING_STOPPED record of a record with the next epoch. One already PENDING_STOPPED keeps its set."""
         if record.state is MirrorState.PENDING_STOPPED:
             return record
         cutover = replace(record.cutover, promoted_with=names, then_reverse=self._then_reverse)
         return apply(self._operation, record, self._tools.records.now_ms(), cutover=cutover)
 
     def _require_as_seen(self, old: Sequence[MirrorRecord]) -> None:
-        """A promote does not begin on a paused link; one that had begun goes on."""
+        """Raises if a record has changed. A promote does not begin on a paused link; one that had begun continues."""
         self._require_unchanged(old)
         begins = any(record.state is not MirrorState.PENDING_STOPPED for record in old)
         if begins and parse(self._tools.records.link(self._link).configs).paused:
@@ -286,7 +286,7 @@ class PromoteRun:
     # -- under the write pause -----------------------------------------------------------------------------------
 
     async def _pause_writes(self, _: PromoteStep) -> None:
-        if self._configs is None:  # nobody waits for it: what it brings until the cutover counts
+        if self._configs is None:  # no step waits for it; it counts if done by the cutover
             reading = self._gather.read_configs(max(0.01, self._pause.left_s()))
             self._configs = asyncio.create_task(reading, name="last topic configs")
         await self._pause.pause(self._gather.records())
@@ -304,7 +304,7 @@ class PromoteRun:
     async def _stop_mirror(self, _: PromoteStep) -> None:
         engine, link = self._tools.engine, self._link
         found: dict[str, CopyEnds] = {}
-        for record in self._gather.records():  # before the stop: afterwards the engine knows nothing of the topic
+        for record in self._gather.records():  # before the stop: afterwards the engine does not know the topic
             ends = engine.ends(record)
             if ends is None:
                 running_partitions = engine.running_partitions(record)
@@ -363,7 +363,7 @@ class PromoteRun:
         await self._publish_switched(PromoteStep(StepKind.PUBLISH_SWITCHED))
 
     async def _restore_timestamp_types(self) -> None:
-        """A LogAppendTime topic is one again before it is written to: every gateway holds its writes by the record."""
+        """Make a LogAppendTime topic one again before its first write: by the record every gateway holds its writes."""
         if waiting := [record for record in self._gather.records() if record.cutover.unstamped]:
             self.waiting_for = WAITS_FOR_STAMPS
             await self._restored(waiting)
@@ -385,14 +385,14 @@ class PromoteRun:
         )
 
     def _end_configs(self) -> None:
-        """What was not read by now has come too late."""
+        """Stop reading configs: it is too late for them."""
         if self._configs is not None and not self._configs.done():
             self._configs.cancel()
 
     # -- after the cutover ------------------------------------------------------------------------------------
 
     async def _publish_switched(self, _: PromoteStep) -> None:
-        """The store's change has published the routes already; what is left is the mark of the write pause."""
+        """Release the write pause. The store's change has already published the routes."""
         self.has_cut_over = True
         paused_s = self._pause.release("stopped")
         if self._gather.groups is not None:
@@ -403,7 +403,7 @@ class PromoteRun:
             self._log.info("mirror state", new=new.value)
         if self._gather.is_failback:
             for topic in self._topics:
-                self._tools.progress.forget(topic)  # they were offsets of the target
+                self._tools.progress.forget(topic)  # the positions were offsets of the target
                 self._tools.go_on(self._link, topic)
 
     async def _restore_configs(self, _: PromoteStep) -> None:
@@ -420,7 +420,7 @@ class PromoteRun:
             self._log.warning("topic configs not restored yet", late=some_of(late), error=str(error))
         return not late
 
-    # -- the failback --------------------------------------------------------------------------------------
+    # -- giving up -----------------------------------------------------------------------------------------
 
     async def _resume_writes(self, step: PromoteStep) -> None:
         self._memory.give_up(step.reason)
@@ -430,16 +430,16 @@ class PromoteRun:
             self.rehearsed = PauseRehearsed(paused_s, *await stalls_under(self._tools.pauses, pauses))
 
     def _abort_pause(self) -> float | None:
-        """Seconds that writes were paused; None when they were not."""
+        """End the pause and restart the mirrors. Returns how many seconds writes were paused; None: not at all."""
         for topic in self._topics:
-            if self._memory.handed(topic) is not None:  # it begins anew, where its copy ends: perhaps further back
+            if self._memory.handed(topic) is not None:  # it resumes from its copy's end, perhaps further back
                 self._tools.progress.begins_anew(topic)
         paused_s = self._pause.release("rehearsed" if self._memory.rehearses else "aborted")
         if self._gather.groups is not None:
             self._gather.groups.resumed()
         for record in self._gather.records():
             if record.state is MirrorState.PENDING_STOPPED:
-                self._tools.engine.start_mirror(record)  # one that runs is left as it is
+                self._tools.engine.start_mirror(record)  # does nothing if it runs
         return paused_s
 
     async def _mark_active(self, step: PromoteStep) -> None:
@@ -459,7 +459,7 @@ class PromoteRun:
         log("mirror state", new=MirrorState.ACTIVE.value, reason=step.reason)
 
     def _is_asked_for(self, reason: str) -> bool:
-        """A rehearsal leaves no error behind, however it ended; nor does what was called off."""
+        """A rehearsal, however it ended, leaves no error behind, nor does a promote that was called off."""
         return self._memory.rehearses or reason == WAS_CALLED_OFF
 
     def _given_up(self, record: MirrorRecord, reason: str, now_ms: int) -> MirrorRecord:

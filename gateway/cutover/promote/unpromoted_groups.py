@@ -1,4 +1,4 @@
-"""Which groups of a source would be cut off by a topic promote: they read the topic there, and were not promoted."""
+"""The groups that a topic promote would cut off: they read the topic on the source, and are not promoted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def unpromoted_groups(store: StateStore, sources: Sources, link: LinkRecor
     """Groups with a committed offset on, or a member that reads, one of these source topics.
 
     Raises:
-        SourceUnreachable, Conflict: the source did not tell; of which group, where it is one.
+        SourceUnreachable, Conflict: the source did not answer; names the group, if it is about one.
     """
     access = await sources.reach(link)
     wanted = frozenset(topics)
@@ -44,7 +44,7 @@ async def _reads(
         try:
             committed = await access.committed_offsets(group)
         except (ClusterUnavailable, TimeoutError) as exc:
-            # In a chain the source is other gateways, and they answer for a group only once it is let in there.
+            # In a chain the source is other gateways, which answer for a group only once its gate is open there.
             raise SourceUnreachable(
                 f"the source of link '{link}' does not say what group '{group}' has read ({exc}); if that is gateways, "
                 "the group may be waiting there to be promoted: promote it there first, or use force"

@@ -1,4 +1,4 @@
-"""What must hold before a step of a failback that cannot be taken back: a second opinion, apart from the decision."""
+"""The conditions of a failback's irreversible steps: a second opinion, independent of the decision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _S = MirrorState
 
 
 def check_step(snapshot: FailbackSnapshot, step: FailbackStep) -> None:
-    """What must hold before a step that cannot be taken back, written apart from the decision.
+    """Check what must hold before a step that cannot be taken back.
 
     Raises:
         FailbackViolated: naming the topic.

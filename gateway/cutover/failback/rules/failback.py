@@ -1,8 +1,8 @@
-"""The failbacks, without I/O: from what is known of a topic now to the next step. `cutover/failback/run.py` acts.
+"""The failbacks, without I/O: from a snapshot of one topic to the next step. `cutover/failback/run.py` acts.
 
 Theory of operation
 -------------------
-After a promote the target is written. Three ways lead back to two clusters that hold the same::
+After a promote clients write to the target. Three ways lead back to two clusters with the same records::
 
     reverse   STOPPED --(operator)--> PENDING_SYNCHRONIZE
                   --READ_SOURCE--> both logs are the same up to the cutover, nobody wrote to the source since
@@ -26,10 +26,9 @@ After a promote the target is written. Three ways lead back to two clusters that
 Safety. Writes go where the record says and no step here moves them, so an interruption anywhere loses nothing:
 
 * the mirror back begins only where both logs were seen to end alike, with the same last batch (SYNCHRONIZED), or in an
-  empty topic (RECREATED);
-  what is appended by others later is refused by the sequence rule and fails the mirror;
+  empty topic (RECREATED); if another writer appends later, the sequence rule fails the mirror;
 * a topic is deleted only while it is the very one that the record names, after its configs were persisted;
-* nothing but the record outlives the process: each step may be carried out twice.
+* only the record outlives the process: each step may be carried out twice.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _K = FailbackStepKind
 
 
 def next_step(snapshot: FailbackSnapshot, *, patience_s: float) -> FailbackStep:
-    """The one thing to do now. `patience_s`: how long the source may be unreachable before a reverse is given up.
+    """The next step. `patience_s`: how long the source may be unreachable before a reverse is given up.
 
     Raises:
         FailbackViolated: the decision would break a rule above.
@@ -145,11 +144,11 @@ _DECIDE = {
 
 
 def record_keeps(record: MirrorRecord) -> bool:
-    """True when the copy's own configs were persisted, as they were before a mirror changed them."""
+    """True when the copy's own configs, from before a mirror changed them, were persisted."""
     return bool(record.failback.recreate)
 
 
-# -- what was found on the source ------------------------------------------------------------------------------
+# -- the failback destination ----------------------------------------------------------------------------------
 
 
 def is_old(record: MirrorRecord, source: FailbackDestination) -> bool:
@@ -164,20 +163,20 @@ def is_old(record: MirrorRecord, source: FailbackDestination) -> bool:
 
 
 def stopped_at(record: MirrorRecord, source: FailbackDestination) -> tuple[int, ...]:
-    """Where the source's logs ended at the cutover; a partition that came after it was empty then.
+    """Where the source's logs ended at the cutover; 0 for a partition added later.
 
     Raises:
-        WrongLength: the record does not say it of every partition that it has.
+        WrongLength: the record does not have an entry for every partition.
     """
     known = of_each(record, record.cutover.stopped_at, "stopped_at")
     return known + (0,) * (len(source.ends) - len(known))
 
 
 def records_after_cutover(record: MirrorRecord, source: FailbackDestination) -> Mapping[int, int]:
-    """Partition -> records that somebody else put on the source since the cutover, or that a failover left there.
+    """Partition -> records that other writers put on the source since the cutover, or that a failover left there.
 
-    What a mirror back appended before it was stopped is none: then the last batch is its own, and the sequence rule
-    says that so are all since the cutover.
+    A stopped mirror back's records do not count: if the last batch is its own, the sequence rule proves that all since
+    the cutover are.
     """
     return {
         partition: top - stopped
@@ -189,7 +188,7 @@ def records_after_cutover(record: MirrorRecord, source: FailbackDestination) -> 
 
 
 def why_not_reversed(record: MirrorRecord, source: FailbackDestination) -> str:
-    """Why the failback destination cannot simply follow the target; '' when both logs are the same up to the
+    """Why the failback destination cannot follow the target as it is; '' when both logs are the same up to the
     cutover."""
     name, remedy = record.source_topic, "`mirror truncate-and-restore` makes it a copy of the target again"
     if not source.present or (record.source_topic_id and source.topic_id and source.topic_id != record.source_topic_id):

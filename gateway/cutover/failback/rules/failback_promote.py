@@ -1,8 +1,8 @@
-"""A promote of a reversed mirror, the failback, in the words of a promote: one resolver decides both.
+"""The failback, a promote of a reversed mirror, in the terms of a promote: one resolver decides both. Pure.
 
-A promote moves writes from the origin to the copy. Forward the origin is the link's source; at the failback it is the
-target. So what the resolver calls FORWARD (writes at the origin) is a route that is SWITCHED, and the other way round;
-and STOPPED, the durable cutover, is the record that says "forward" again. Pure.
+A promote moves writes from the origin to the copy. Forward, the origin is the link's source; at the failback it is the
+target. So the resolver's FORWARD (writes at the origin) is a SWITCHED route, and the other way round; and STOPPED, the
+durable cutover, is the record whose direction is forward again.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _AS_PROMOTE = {
 
 
 def as_promote(record: MirrorRecord, phases: Mapping[str, WritePhase]) -> tuple[MirrorRecord, Mapping[str, WritePhase]]:
-    """Record and routes of a topic on its failback, as the resolver of a promote is to see them.
+    """Record and routes of a topic on its failback, as shown to the promote's resolver.
 
-    What is left to do after the cutover (configs, the mirror forward) is not the promote's.
+    The steps after the cutover (configs, the mirror forward) are not the promote's.
     """
     state = record.state if record.is_reverse else MirrorState.STOPPED
     return (
@@ -62,11 +62,11 @@ def stopped(
     """The record of a promote's cutover: the origin's log ended at `ends`, all of it is on the copy, which ends at
     `copy_ends`.
 
-    On the failback it begins the next failback epoch (see `state/producer_ids.py`). `seen`: the last batches of each
-    producer, as the mirror saw them; those from before the last cutover that a client may still retry are kept.
+    A failback begins the next failback epoch (see `state/producer_ids.py`). `seen`: the last batches of each producer,
+    as read by the mirror; batches from before the last cutover that a client may still retry are kept.
 
     Raises:
-        WrongLength: one of the three has not an entry for each partition.
+        WrongLength: one of the three lacks an entry for a partition.
     """
     for name, found in (("ends", ends), ("copy ends", copy_ends), ("tables of producers", seen)):
         if len(found) != len(record.starts):
@@ -114,23 +114,22 @@ def stopped(
 
 
 def mode_at(record: MirrorRecord, ends: Sequence[int], copy_ends: Sequence[int], what: str) -> tuple[MirrorMode, str]:
-    """The mode, and its reason, of the record of a cutover. Equal offsets end at equal offsets: where they do not, the
-    mirror has come to translate, and the record does not say so yet. `what`: the cutover, for people."""
+    """The mode and its reason for a cutover's record. If the logs end at different offsets, the mirror has begun to
+    translate, and the record does not say so yet. `what`: the kind of cutover, for the reason."""
     if record.mode is MirrorMode.PRESERVE and tuple(ends) != tuple(copy_ends):
         return MirrorMode.TRANSLATE, f"the logs of both clusters ended at different offsets at the {what}"
     return record.mode, record.mode_reason
 
 
 def handed_over(record: MirrorRecord, seen: Producers) -> Producers:
-    """Per partition the batches that a retry is held against after a cutover.
+    """Per partition, the batches with which a retry is compared after a cutover.
 
-    A mirror sees what was written since it began. A batch from before the cutover before that may still be retried:
-    like a broker, the last five batches of a producer's epoch count, wherever they were written. How long ago that
-    cutover was is not asked: no two gateways have one time of day, and more producers than a table holds are forgotten
-    anyway.
+    A mirror sees only records written since it began. A batch from before the previous cutover may still be retried: as
+    in a broker, the last five batches of a producer's epoch count, on whichever cluster they were written. The age of
+    that cutover does not matter: gateways' clocks differ, and a full table forgets producers anyway.
 
     Raises:
-        WrongLength, ValueError: one of the two tables has not an entry for each partition.
+        WrongLength, ValueError: one of the two tables lacks an entry for a partition.
     """
     before = tables_of(record)
     if not before:
@@ -139,8 +138,8 @@ def handed_over(record: MirrorRecord, seen: Producers) -> Producers:
 
 
 def joined(old: Sequence[ProducerEntry], new: Sequence[ProducerEntry]) -> PackedProducers:
-    """Both in order; `old` is older. At most as many producers as a table holds, those that wrote last. Of one
-    partition; worked out later, piece by piece."""
+    """Both tables of one partition, in order; `old` is older. Keeps at most as many producers as a table holds, those
+    that wrote last. Computed later, piece by piece."""
     before, after = PackedProducers.of(old), PackedProducers.of(new)
     if not before or not after:
         return after or before
@@ -169,7 +168,7 @@ def _joined(before: PackedProducers, after: PackedProducers) -> Iterator[bytes]:
 def _both(
     before: PackedProducers, earlier: Sequence[int], after: PackedProducers, later: Sequence[int]
 ) -> Sequence[bytes]:
-    """The last batches of a producer that has written before, or after, or both."""
+    """The last batches of a producer that has written before the cutover, after it, or both."""
     if not later:
         return [_row(before, at) for at in earlier]
     rows = [_row(after, at) for at in later]

@@ -1,4 +1,4 @@
-"""What a failback is decided on, and the steps there are. Values only; `cutover/failback/rules/failback.py` decides."""
+"""The inputs and steps of a failback's decisions. Values only; `cutover/failback/rules/failback.py` decides."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from gateway.state.step import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailbackDestination:
-    """The topic on the link's source, as it was read. `present` is False when there is none; `topic_id` may be "".
+    """The topic on the link's source, as read. `present` is False when there is none; `topic_id` may be "".
 
-    `ends`: high watermarks. `log_end_offsets`: the leaders' log ends, the high watermarks where these are not told.
-    `ours[p]`: the partition's last batch was written by the mirror back. `unlike`: partitions in which the last batch
-    from before the cutover is another one than on the target; None: that was not looked for, and nobody may take the
-    logs for alike.
+    `ends`: high watermarks. `log_end_offsets`: the leaders' log ends, or high watermarks where those are not reported.
+    `ours[p]`: the mirror back wrote the partition's last batch. `unlike`: partitions whose last batch before the
+    cutover differs from the target's; None: not compared, so the logs may not be taken for alike.
     """
 
     present: bool = True
@@ -31,10 +30,10 @@ class FailbackDestination:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailbackSnapshot:
-    """What one run knows. `source` is None before it was read, and after a step that changed it.
+    """What one run knows. `source` is None until it is read, and after a step that changed it.
 
-    `unreachable_s`: for how long the source has not answered. `prepared`: this run set the copy's configs.
-    `running`: the engine has the mirror. `copying`: all its partitions are past padding. `gave_up`: why.
+    `unreachable_s`: how long the source has not answered. `prepared`: this run set the copy's configs. `running`: the
+    engine runs the mirror. `copying`: all its partitions are past padding. `gave_up`: why the run was given up, or ''.
     """
 
     record: MirrorRecord
@@ -49,7 +48,7 @@ class FailbackSnapshot:
 
 
 class FailbackStepKind(StrEnum):
-    """What to do next. WAIT and DONE do nothing."""
+    """The next step. WAIT and DONE do nothing."""
 
     WAIT = "wait"
     READ_SOURCE = "read_source"
@@ -71,4 +70,4 @@ FailbackStep: TypeAlias = Step[FailbackStepKind]
 
 
 class FailbackViolated(Exception):
-    """A failback is about to do what could lose records. Never expected."""
+    """A failback is about to take a step that could lose records. Never expected."""

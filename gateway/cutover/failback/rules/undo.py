@@ -1,27 +1,27 @@
-"""Undo: a mirror back that begins by itself after a promote, is kept for some time, and ends by itself. Pure.
+"""Undo: a mirror back that begins automatically after a promote, is kept for some time, and then ends. Pure.
 
 Theory of operation
 -------------------
-While the source follows the target, a promote can be taken back: by a failback promote, as people ask for one. So after
-a promote that has cut over, where `failback.keep.ms` or a migration file asked for it at the cutover: until when is
-stored with that, so that what is asked for later is for later promotes::
+While the source follows the target, an operator can take a promote back by a failback promote. So after a promote the
+mirror back begins automatically, if `failback.keep.ms` or a migration file asked for it at the cutover. The cutover
+stores how long to keep it, so later changes of the option only apply to later promotes::
 
     STOPPED                 --START--> PENDING_SYNCHRONIZE, undo open, until when                          persisted
                                        the reverse of `failback.py`, which ends in ACTIVE, REVERSE
-    until then              nothing is done; whoever wants to goes home
-    its time is over        --MARK--> undo over: nobody goes home any more                                 persisted
+    until then              no step; an operator may undo
+    its time is over        --MARK--> undo over: no undo any more                                          persisted
     ACTIVE, REVERSE         --PAUSE--> PAUSED: nothing appends to the source                               persisted
     PAUSED                  --RESTORE_CONFIGS--> the source topic has its own configs again                persisted
-    PAUSED, nothing lifted  --STOP--> STOPPED: a failover of a mirror back, by which nothing is lost       persisted
+    PAUSED, nothing lifted  --STOP--> STOPPED: a failover of a mirror back, which loses nothing            persisted
 
-Nothing but the record and the clock is asked, so whoever leads next goes on at any step. Each step may be done twice.
+The decision uses only the record and the clock, so the next leader continues at any step. Each step may be done twice.
 
-What people do is respected. A mirror back that somebody has ended is not begun again for the same promote, one that
-somebody has begun has no end, one that is PAUSED or has FAILED is kept as it is, and its time goes on. Topics that were
-failed over are left alone: they are not the same on both sides.
+Operators take precedence. If an operator ends a mirror back, it does not begin again for the same promote; if an
+operator began it, it has no end; if it is PAUSED or FAILED, it stays so, and its timer keeps running. Topics that were
+failed over are left alone: their records differ between the clusters.
 
-Waits. A source that does not answer is asked again until the time is over; then there was no undo. Once it is over,
-the source has `PATIENCE_S` to take its configs back; then the mirror back ends without that, and the record says so.
+Waits. A source that does not answer is asked again until the time is over; then there was no undo. After that, the
+source has `PATIENCE_S` to take its configs back; then the mirror back ends without that, and the record says so.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from gateway.state.records import Deletion, MirrorRecord, MirrorState, ThenRever
 from gateway.state.step import Step
 
 PATIENCE_S: Final = 300.0
-"""As long as a link is tried again before it counts as failed (`cluster.link.retry.timeout.ms`)."""
+"""As long as a link is retried before it counts as failed (`cluster.link.retry.timeout.ms`)."""
 _S = MirrorState
 _BEGINS: Final = (_S.PENDING_SYNCHRONIZE, _S.PENDING_MIRROR)
 _RESTORES: Final = (_S.PENDING_SETUP_FOR_RESTORE, _S.PENDING_RESTORE_MIRROR)
 
 
 class UndoStepKind(StrEnum):
-    """What to do next. WAIT and DONE do nothing."""
+    """The next step. WAIT and DONE do nothing."""
 
     WAIT = "wait"
     START = "start"
@@ -58,13 +58,13 @@ _K = UndoStepKind
 
 
 class UndoViolated(Exception):
-    """A mirror back is about to begin or to end that must not. Never expected."""
+    """A mirror back is about to begin or end, and must not. Never expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoSnapshot:
-    """One mirror topic now. `now_ms`: wall clock. `held`: why no mirror back may begin now. `troubled_s`: for how long
-    the step that is due has failed."""
+    """One mirror topic now. `now_ms`: wall clock. `held`: why no mirror back may begin now. `troubled_s`: how long the
+    due step has been failing."""
 
     record: MirrorRecord
     now_ms: int
@@ -73,7 +73,7 @@ class UndoSnapshot:
 
 
 def next_step(snapshot: UndoSnapshot) -> UndoStep:
-    """The one thing to do now.
+    """The next step.
 
     Raises:
         UndoViolated: the decision would break a rule above.
@@ -109,7 +109,7 @@ def _stopped(snapshot: UndoSnapshot) -> UndoStep:
     promoted = bool(cutover.stopped_at) and not cutover.not_mirrored
     if cutover.undo is not Undo.NONE or not promoted or cutover.then_reverse is not ThenReverse.NO:
         return UndoStep(_K.DONE)
-    if snapshot.now_ms >= cutover.undo_until_ms:  # 0: none was asked for when it was promoted
+    if snapshot.now_ms >= cutover.undo_until_ms:  # 0: no undo was requested at the promote
         return UndoStep(_K.DONE)
     return UndoStep(_K.WAIT, snapshot.held) if snapshot.held else UndoStep(_K.START)
 
@@ -117,7 +117,7 @@ def _stopped(snapshot: UndoSnapshot) -> UndoStep:
 def _over(snapshot: UndoSnapshot) -> UndoStep:
     record = snapshot.record
     if record.state in _RESTORES:
-        return UndoStep(_K.DONE)  # somebody fills the failback destination anew
+        return UndoStep(_K.DONE)  # an operator is refilling the failback destination
     if record.state is _S.PENDING_STOPPED:
         return UndoStep(_K.WAIT, "a promote is under way")
     if record.state in _BEGINS:
@@ -131,7 +131,7 @@ def _over(snapshot: UndoSnapshot) -> UndoStep:
 
 
 def check_step(snapshot: UndoSnapshot, step: UndoStep) -> None:
-    """What must hold before a step, written apart from the decision.
+    """Check what must hold before a step; independent of the decision.
 
     Raises:
         UndoViolated: naming the topic.

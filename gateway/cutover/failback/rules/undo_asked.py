@@ -1,4 +1,4 @@
-"""Whether a promote can be taken back now, and what is said of that. Pure."""
+"""Whether a promote can be undone now, and why not. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _NO_MIRROR_BACK = "has no mirror back; begin one (lockgate mirror reverse), and 
 
 
 def why_not_undone(record: MirrorRecord) -> str:
-    """Why the topic cannot go home now, with the remedy; '' when a failback promote may be asked for.
+    """Why the topic cannot be undone now, with the remedy; '' when a failback promote may be requested.
 
-    A mirror back that somebody has begun by hand has no end, and is as good as one that began by itself.
+    A mirror back that an operator began has no end, and serves as well as an automatic one.
     """
     undo = record.cutover.undo
     if record.state is MirrorState.STOPPED:
@@ -41,7 +41,7 @@ def _of_mirror_back(record: MirrorRecord) -> str:
         case MirrorState.FAILED:
             return f"has a mirror back that has FAILED ({record.error_message}); lockgate mirror repair"
         case MirrorState.ACTIVE | MirrorState.SOURCE_UNAVAILABLE | MirrorState.LINK_FAILED:
-            return ""  # what of these refuses a promote, refuses this one, in its words
+            return ""  # if such a state refuses a promote, it refuses this one with its own message
     return f"has a mirror back that begins just now ({record.state}); ask again when it is ACTIVE"
 
 

@@ -1,7 +1,7 @@
-"""What must hold in a failover, whatever was interrupted where: a second opinion, written apart from the decision.
+"""The invariants of a failover, whatever was interrupted where: a second opinion, independent of the decision.
 
-Checked at every step, in tests and in earnest; `cutover/failover/rules/failover.py` says why these conditions make it
-safe.
+Checked at every step, in tests and in production; `cutover/failover/rules/failover.py` explains why these conditions
+make it safe.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class FailoverViolated(Exception):
 
 
 def check_invariants(snapshot: FailoverSnapshot) -> None:
-    """What holds in every snapshot.
+    """Check what holds in every snapshot.
 
     Raises:
         FailoverViolated: naming the topic.
@@ -34,7 +34,7 @@ def check_invariants(snapshot: FailoverSnapshot) -> None:
 
 
 def check_step(snapshot: FailoverSnapshot, step: FailoverStep) -> None:
-    """What must hold before a step that cannot be taken back.
+    """Check what must hold before a step that cannot be taken back.
 
     Raises:
         FailoverViolated: naming the topic and the condition.
@@ -78,7 +78,7 @@ def _not_paused(snapshot: FailoverSnapshot) -> str:
 
 
 def _not_recordable(snapshot: FailoverSnapshot, partitions: int) -> str:
-    """What the record of the cutover would be made of, and is not there."""
+    """The first input of the cutover's record that is missing."""
     source, producers, copy = snapshot.source, snapshot.producers, snapshot.copy
     if source is None or len(source.ends) != partitions:
         return "the source's log ends, known or not"

@@ -1,18 +1,18 @@
-"""Failover: from what is known now to the next step. Pure; `cutover/failover/run.py` carries the steps out.
+"""Failover: from a snapshot to the next step. Pure; `cutover/failover/run.py` carries the steps out.
 
 Theory of operation
 -------------------
-A failover moves the place where a topic is written to the target without waiting for the source, and says in numbers
-what stays behind there. Nothing is stored before the cutover::
+A failover moves a topic's writes to the target without waiting for the source, and counts the records that stay behind
+there. Nothing is stored before the cutover::
 
     any mirror to the target
-        --READ_SOURCE--> where the source's logs end, as far as it says or anybody has seen
+        --READ_SOURCE--> the source's log ends, as answered now or last seen
         [it answers: the producers' last batches are read, for a moment]
-        --PAUSE_WRITES--> every live gateway said that its writes pause
-        --DRAIN--> what is in flight to the source was answered, or had its time: then no answer is passed on any more
+        --PAUSE_WRITES--> every live gateway has confirmed that its writes pause
+        --DRAIN--> writes in flight to the source were answered, or timed out: then no answer is passed on any more
         --READ_LAST--> the source's ends once more, if it answers: what was written until the pause
         --STOP_MIRROR--> nothing appends to the copy any more
-        --READ_COPY--> where the copy itself says that it ends
+        --READ_COPY--> the copy's own log ends
         --PERSIST--> STOPPED                                            persisted: the point of no return
         --RELEASE--> writes that waited, and new ones, go to the target
         --RESTORE_CONFIGS, TELL_GROUPS--> DONE          writes of a LogAppendTime topic wait for the first of these
@@ -23,32 +23,32 @@ what stays behind there. Nothing is stored before the cutover::
 
 Safety. A write goes to the target only when STOPPED is durable, and what STOPPED says is so:
 
-* every live gateway said that its writes pause, so that none goes to the source for a record behind the cutover, and
-  before READ_LAST that nothing is in flight, or that it is not acknowledged any more
-  (`proxy/produce/cutover_connections.py`): a gateway that has not heard of the cutover yet acknowledges nothing either;
-* the mirror was stopped, and the copy read after that: its own log ends, and offset map, and no position of before.
-  It is not stopped before what a gateway that has gone had in flight to the copy has landed (the grace that a promote
-  waits for): it would be taken at any log end, since its sequence is the next one of the mirror's producer id;
-* of every partition there is such an answer. A copy that does not say of one where it ends is asked again for a while,
-  and ends the failover then: no number is made up for it;
-* a retry is answered only for a batch that is on the copy by that answer: what the mirror had fetched and not appended
-  stays behind, and its producer's retry is the only copy of it that goes on. So the copy is asked for a while until its
-  high watermarks are its leaders' log ends, as at a promote: a batch above would be appended once more. A target that
-  has lost replicas may never come to that; then the failover goes on, knows no batch of that partition, and says that
-  retries may come twice there (`MirrorCutover.retries_unknown`); so it does where more batches are known than a
-  cutover takes along (`too_many`);
-* what of the source is not known is stored as not known (-1), and never as 0. Of a source that did not answer under
-  the pause the numbers are those of what was seen of it, and it is stored that there may be more
-  (`MirrorCutover.source_answered`). While the source answers, the number has every record that was acknowledged, but
-  for those of a transaction that was open when the time of DRAIN was over, and ends on the source before its gateway
-  sees the cutover.
+* every live gateway has confirmed that its writes pause, so that no record after the cutover goes to the source, and
+  before READ_LAST that no write is in flight, or that its answer is dropped (`proxy/produce/cutover_connections.py`): a
+  gateway that has not heard of the cutover yet acknowledges nothing either;
+* the mirror was stopped, and the copy's own log ends and offset map were read after that; no earlier position counts.
+  The mirror is not stopped before appends in flight of a gateway that left have landed (the grace of a promote): the
+  broker would accept them at any later log end, since their sequence is the next one of the mirror's producer id;
+* there is such an answer for every partition. If the copy does not tell where one ends, it is asked again for a while,
+  and then the failover is given up: it makes up no number;
+* a retry is answered only for a batch that is on the copy by that answer: a batch that the mirror had fetched and not
+  appended stays behind, and its producer's retry is the only copy that reaches the target. So the copy is read for a
+  while until its high watermarks are its leaders' log ends, as at a promote: a batch above would be appended once more.
+  A target that has lost replicas may never reach that; then the failover goes on, hands over no batch of that
+  partition, and says that retries may be appended twice there (`MirrorCutover.retries_unknown`); it does the same where
+  more batches are known than a cutover hands over (`too_many`);
+* an unknown number of records on the source is stored as unknown (-1), never as 0. If the source did not answer under
+  the pause, the numbers count what was last seen, and the record says that there may be more
+  (`MirrorCutover.source_answered`). While the source answers, the number includes every acknowledged record, except
+  those of a transaction that was open when the time of DRAIN was over, and ends on the source before its gateway sees
+  the cutover.
 
-Once PERSIST was tried, and whether it is stored is not known, writes stay paused and no promote begins until it is
-(SETTLE). That has no bound of its own: it ends when the target answers, or another gateway leads, which knows.
+While the outcome of PERSIST is unknown, writes stay paused and no promote begins (SETTLE). That has no bound of its
+own: it ends when the target answers, or when another gateway leads, which knows.
 
-Interruption. Nothing but the record outlives the process, and it is the record of before, or STOPPED. Pauses at other
-gateways end with the next leader's assignment, and what follows the cutover is done by those that look after STOPPED
-topics: `cutover/promote/records_after_cutover.py` for configs, the group monitor for groups.
+Interruption. Only the record outlives the process: the former one, or STOPPED. Pauses at other gateways end with the
+next leader's assignment, and the loops that watch STOPPED topics take the steps after the cutover:
+`cutover/promote/records_after_cutover.py` for configs, the group monitor for groups.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ from gateway.state.producer_tables import MOST_BATCHES, ProducerTables
 from gateway.state.records import MirrorCutover, MirrorError, MirrorRecord, MirrorState, Undo
 
 UNKNOWN = -1
-"""In a record: how many records stayed behind is not known."""
+"""In a record: an unknown number of records stayed behind."""
 LOOK_AGAIN_S = 0.01
 _TIME_OVER = "the time for an undo was over: the mirror back has ended, nothing is lost"
 _SETTLE_AGAIN_S = 0.2
@@ -91,10 +91,10 @@ _K = FailoverStepKind
 
 
 def next_step(snapshot: FailoverSnapshot, limits: FailoverLimits) -> FailoverStep:
-    """The one thing to do now.
+    """The next step.
 
     Raises:
-        FailoverViolated: the snapshot is one that no run of these steps leads to.
+        FailoverViolated: no run of these steps leads to this snapshot.
     """
     check_invariants(snapshot)
     step = _decide(snapshot, limits)
@@ -169,7 +169,7 @@ def _before_pause(snapshot: FailoverSnapshot, limits: FailoverLimits) -> Failove
     if warms and since is not None and snapshot.now - since < limits.warm_s:
         where = f"{snapshot.record.mirror_topic}, partition {snapshot.cold[0]}"
         return FailoverStep(_K.WAIT, f"the last batches of the producers of {where}, to be read", LOOK_AGAIN_S)
-    if not snapshot.stopped and snapshot.now < snapshot.earliest_stop:  # also of one that goes under the pause
+    if not snapshot.stopped and snapshot.now < snapshot.earliest_stop:  # also for a gateway that leaves under the pause
         return FailoverStep(_K.WAIT, "appends of a gateway that has just stopped may still land", LOOK_AGAIN_S)
     return None
 
@@ -192,8 +192,7 @@ def _is_read(snapshot: FailoverSnapshot) -> bool:
 
 
 def _copy_waits(snapshot: FailoverSnapshot, limits: FailoverLimits) -> str:
-    """What of the copy is waited for: that it says where it ends, and, for a while, that all of it is on all of its
-    replicas."""
+    """What to wait for: that the copy tells where it ends, and, for a while, that all its replicas have all of it."""
     if not _is_read(snapshot):
         return _unread(snapshot)
     above, since = _above(snapshot.copy or ()), snapshot.reading_since
@@ -204,12 +203,12 @@ def _copy_waits(snapshot: FailoverSnapshot, limits: FailoverLimits) -> str:
 
 
 def _above(copy: Sequence[CopyEnd | None]) -> tuple[int, ...]:
-    """The partitions whose log goes on above the high watermark."""
+    """The partitions whose log extends above the high watermark."""
     return tuple(at for at, one in enumerate(copy) if one is not None and one.above)
 
 
 def _unread(snapshot: FailoverSnapshot) -> str:
-    """What of the copy is not known."""
+    """The partitions of the copy whose end is unknown, and why."""
     topic, partitions, copy = snapshot.record.mirror_topic, len(snapshot.record.starts), snapshot.copy or ()
     missing = [at for at in range(partitions) if at >= len(copy) or copy[at] is None]
     where = "its partitions" if len(missing) == partitions else f"partition {', '.join(map(str, missing))}"
@@ -221,9 +220,9 @@ def _unread(snapshot: FailoverSnapshot) -> str:
 
 
 def left_behind(ends: Sequence[int | None], copy: Sequence[CopyEnd]) -> tuple[int, ...]:
-    """Per partition the records on the source beyond what is on the copy; UNKNOWN where nobody has seen the end.
+    """Per partition, how many records the source has beyond the copy; UNKNOWN if its end was never seen.
 
-    An end below what was mirrored was never really seen.
+    An end below the mirrored position is stale, and counts as not seen.
     """
     pairs = zip(ends, copy, strict=True)
     return tuple(end - at.mirrored_to if end is not None and end >= at.mirrored_to else UNKNOWN for end, at in pairs)
@@ -232,10 +231,11 @@ def left_behind(ends: Sequence[int | None], copy: Sequence[CopyEnd]) -> tuple[in
 def handed_on(
     known: KnownProducers, copy: Sequence[CopyEnd], most: int = MOST_BATCHES
 ) -> tuple[Producers, tuple[int, ...]]:
-    """Per partition the batches whose retry is answered after the cutover, and where a retry may be appended once more.
+    """Per partition, the batches whose retry is answered after the cutover; and the partitions where a retry may be
+    appended twice.
 
-    The mirror knows a batch when it has fetched it, and that may have stayed behind: on the copy is what lies below its
-    end as a whole. Where that is not known, no retry is answered: twice is better than never.
+    The mirror knows a batch once it has fetched it, and that batch may have stayed behind: only batches entirely below
+    the copy's end are on it. Where that is unknown, no retry is answered: a duplicate is better than a loss.
     """
     missing = tuple(sorted({*known.missing, *_above(copy), *too_many(known, most)}))
     pairs = enumerate(zip(known.tables, copy, strict=True))
@@ -247,8 +247,8 @@ def handed_on(
 
 
 def too_many(known: KnownProducers, most: int = MOST_BATCHES) -> tuple[int, ...]:
-    """The partitions whose producers' batches do not go along, since all of them would be more than a cutover takes:
-    those that have the most. A failover is never refused for that: who needs one cannot wait until there are fewer."""
+    """The partitions whose producer batches are not handed over because all of them would be too many: those with the
+    most. That never refuses a failover: it cannot wait until there are fewer."""
     sizes = sorted((len(table), at) for at, table in enumerate(known.tables) if at not in known.missing)
     sums = accumulate(size for size, _ in sizes)
     return tuple(sorted(at for total, (_, at) in zip(sums, sizes, strict=True) if total > most))
@@ -275,9 +275,9 @@ def failed_over(
     """The record of the cutover.
 
     Args:
-        most: batches of producers that go along.
-        copy: where it ends, of every partition.
-        source: where its logs end, and whether it said so under the pause.
+        most: how many producer batches to hand over at most.
+        copy: the copy's end, for every partition.
+        source: its log ends, and whether it answered under the pause.
         epoch: of the write pause.
 
     Raises:
@@ -309,7 +309,7 @@ def failed_over(
 
 
 def failback_ended(record: MirrorRecord, now_ms: int) -> MirrorRecord:
-    """The record once its failback is given up. Nothing is lost: the target has all.
+    """The record once its failback is given up. Nothing is lost: the target has every record.
 
     Raises:
         WrongState, WrongLength: the record does not allow it.

@@ -1,6 +1,6 @@
-"""What one run of a failover has learnt and done so far. No I/O; it dies with the process.
+"""What one run of a failover has learnt and done so far. No I/O; it is lost with the process.
 
-Kept apart from the runner so that the exhaustive tests exercise the very object that the runner uses.
+Separate from the runner, so that the exhaustive tests exercise the very object that the runner uses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gateway.state.records import MirrorRecord
 
 
 class FailoverMemory:
-    """The memory of one run over one topic, whose record was `began` first. Attributes are as in FailoverSnapshot."""
+    """The memory of one run over one topic; `began`: its first record. Attributes are as in FailoverSnapshot."""
 
     def __init__(self, began: MirrorRecord) -> None:
         self.on_target = written_on_target(began)
@@ -35,7 +35,7 @@ class FailoverMemory:
         self._drained: frozenset[str] = frozenset()
 
     def source_read(self, reading: SourceReading, now: float) -> None:
-        """Before the pause, or under it."""
+        """The source's ends were read, before the pause or under it."""
         if self.paused_since is not None:
             self.last = reading
             return
@@ -48,41 +48,41 @@ class FailoverMemory:
             self.paused_since = now
 
     def paused(self, gateways: Iterable[str]) -> None:
-        """These said that their writes pause."""
+        """These gateways have confirmed that their writes pause."""
         self._paused |= frozenset(gateways)
 
     def drained(self, gateways: Iterable[str]) -> None:
-        """What these had in flight was answered, or is not any more."""
+        """These gateways have no write in flight any more, or drop its answer."""
         self._drained |= frozenset(gateways)
 
     def mirror_stopped(self, producers: KnownProducers | None) -> None:
-        """Nothing appends to the copy any more. `producers`: as the mirror knew them right before."""
+        """Nothing appends to the copy any more. `producers`: the mirror's, right before."""
         self.stopped, self.producers = True, producers
 
     def copy_read(self, found: Sequence[CopyEnd | None] | None, error: str, now: float) -> None:
-        """The copy was asked where it ends; None: without any answer, for `error`."""
+        """The copy's ends were read; None: it did not answer, because of `error`."""
         if self.reading_since is None:
             self.reading_since = now
         self.copy, self.copy_error = None if found is None else tuple(found), error
 
     def storing(self, now: float) -> None:
-        """The cutover is being stored; until it is known whether it is, nothing stands on either."""
+        """The cutover is being stored; until the outcome is known, nothing may rely on it."""
         if self.storing_since is None:
             self.storing_since = now
         self.committing = True
 
     def known(self) -> None:
-        """The record as it is seen now is what is stored."""
+        """The outcome is known: the present record is the stored one."""
         self.committing = False
 
     def give_up(self, reason: str) -> None:
-        """Remember the first reason; nothing follows but what takes back."""
+        """Remember the first reason; from now on the run only takes back."""
         self.gave_up = self.gave_up or reason
 
     def reading(self) -> SourceReading:
-        """The source's log ends as the cutover's record is to count by: the highest that anybody has seen.
+        """The source's log ends by which the cutover's record counts: the highest ever seen.
 
-        `answered`: under the pause, so that nothing that was acknowledged is behind them.
+        `answered`: under the pause, so that no acknowledged record is beyond them.
         """
         readings = [each.ends for each in (self.source, self.last) if each is not None]
         highest = (max((end for end in ends if end is not None), default=None) for ends in zip(*readings, strict=True))
@@ -97,7 +97,7 @@ class FailoverMemory:
         cold: tuple[int, ...] = (),
         earliest_stop: float = 0.0,
     ) -> FailoverSnapshot:
-        """All that is known now."""
+        """The present snapshot."""
         return FailoverSnapshot(
             now=now,
             record=record,

@@ -1,7 +1,7 @@
-"""What a failover is decided on: answers of the gateways, of the source and of the copy, and the record. Values only.
+"""The input of a failover's decisions: answers of gateways, source and copy, and the record. Values only.
 
-What is not known is None, and never a number that could be taken for one. `cutover/failover/rules/failover.py` decides,
-`cutover/failover/rules/memory.py` remembers what one run has learnt.
+Unknown values are None, never a number that could pass for an answer. `cutover/failover/rules/failover.py` decides,
+`cutover/failover/rules/memory.py` keeps what one run has learnt.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from gateway.state.step import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailoverLimits:
-    """How long a failover waits for each thing, in seconds: it must come to an end whatever does not answer.
+    """How long a failover waits for each step, in seconds: it must end even if something does not answer.
 
-    `warm_s`: for the producers' last batches, before the pause, and only while the source answers. `pause_s`: for
-    every gateway to pause its writes. `drain_s`: for what is in flight to the source to be answered, and then for every
-    gateway to say that it passes no answer on any more. `stop_s`: for the
-    mirror's appends to be answered. `copy_s`: for the copy, and its offset map, to be read, and for all of it to be on
-    all of its replicas. `store_s`: for other changes of the record to come to an end.
+    `warm_s`: for the producers' last batches, before the pause, and only while the source answers. `pause_s`: for every
+    gateway to pause its writes. `drain_s`: for answers to writes in flight to the source, and then for every gateway to
+    confirm that it passes no answer on any more. `stop_s`: for the mirror's appends to be answered. `copy_s`: for the
+    copy and its offset map to be read, and for all its replicas to have all of it. `store_s`: for other changes of the
+    record to end.
     """
 
     warm_s: float = 3.0
@@ -37,9 +37,9 @@ class FailoverLimits:
 
 
 class SourceReading(NamedTuple):
-    """Where the source's logs end. `ends[p]`: as it says now, else as it was last seen; None where nobody has seen it.
+    """Where the source's logs end. `ends[p]`: its present answer, else the end last seen; None if never seen.
 
-    `answered`: it was the source that said so, just now.
+    `answered`: the source has answered now.
     """
 
     ends: tuple[int | None, ...]
@@ -47,10 +47,9 @@ class SourceReading(NamedTuple):
 
 
 class CopyEnd(NamedTuple):
-    """One partition of the copy: the offset of the source up to which it has everything, and where its log ends (its
-    high watermark).
+    """One partition of the copy: the source offset up to which it has everything, and its log end (high watermark).
 
-    `above`: how many offsets of its leader's log lie above that. Whether they stay is not known.
+    `above`: how many offsets its leader's log has above that. Whether they stay is unknown.
     """
 
     mirrored_to: int
@@ -59,14 +58,14 @@ class CopyEnd(NamedTuple):
 
 
 class KnownBatch(NamedTuple):
-    """A batch that the mirror has fetched, on the copy or not. `following`: the source's offset behind it."""
+    """A batch that the mirror has fetched, on the copy or not. `following`: the source offset after it."""
 
     entry: ProducerEntry
     following: int
 
 
 class KnownBatches(Sequence[KnownBatch]):
-    """Those of one partition, however many: there is an object for one only while it is looked at."""
+    """The known batches of one partition; the object of a batch exists only while it is used."""
 
     def __init__(self, batches: Sequence[ProducerEntry], following: Sequence[int]) -> None:
         self.batches = PackedProducers.of(batches)
@@ -87,7 +86,7 @@ class KnownBatches(Sequence[KnownBatch]):
 
 
 class KnownProducers(NamedTuple):
-    """`tables`: per partition the last batches of producers that are known; `missing`: where that may not be all."""
+    """`tables`: per partition the known last batches of producers; `missing`: partitions whose table may lack some."""
 
     tables: tuple[Sequence[KnownBatch], ...]
     missing: tuple[int, ...]
@@ -95,19 +94,18 @@ class KnownProducers(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailoverSnapshot:
-    """One topic as it is now. Times are monotonic seconds; those that are None: it was not begun.
+    """One topic as it is now. Times are monotonic seconds; None: not begun.
 
-    `phase`: the route in force here. `gateways`: those that may write to the source, and `paused` those of them that
-    said that their writes pause; `drained`: those that said that no answer of the source reaches a client any more,
-    since nothing is in flight, or they do not wait for it. `on_target`: the
-    topic was written on the target when the run began (a failback is to be ended). `source` was read before the pause,
-    `last` under it. `cold`: partitions whose producers are not all known yet, waited for since `warming_since`.
-    `paused_since`: since when this gateway's writes pause. `producers`: as the mirror knew them right before it was
-    `stopped`. `copy`: read after that, None for each partition without an answer; asked for since `reading_since`, with
-    `copy_error` saying why not. `storing_since`: when the cutover was tried first. `committing`: it was tried, and
-    whether it is stored is not known. `earliest_stop`: not before; what a gateway that has gone had in flight to the
-    copy must have landed by then. `gave_up`: why. `taken_back`: writes and mirror are as before. `released`: the
-    pause has ended behind the cutover. `restored`, `told`: what follows the cutover was tried.
+    `phase`: of the route in force here. `gateways`: those that may write to the source; `paused`: those that confirmed
+    that their writes pause; `drained`: those that confirmed that no answer of the source reaches a client any more,
+    because no write is in flight, or its answer is dropped. `on_target`: the topic was written on the target when the
+    run began (it ends a failback). `source` was read before the pause, `last` under it. `cold`: partitions with
+    incomplete producers, waited for since `warming_since`. `paused_since`: when this gateway paused its writes.
+    `producers`: the mirror's, right before it was `stopped`. `copy`: read after that, None for a partition without an
+    answer; read since `reading_since`, `copy_error` says why it failed. `storing_since`: when the cutover was first
+    tried. `committing`: it was tried, and its outcome is unknown. `earliest_stop`: by then the appends in flight of a
+    gateway that left have landed. `gave_up`: why the run was given up. `taken_back`: writes and mirror are as before.
+    `released`: the pause has ended after the cutover. `restored`, `told`: these steps after the cutover were tried.
     """
 
     now: float
@@ -138,7 +136,7 @@ class FailoverSnapshot:
 
 
 class FailoverStepKind(StrEnum):
-    """What to do next. WAIT and DONE do nothing."""
+    """The next step. WAIT and DONE do nothing."""
 
     WAIT = "wait"
     READ_SOURCE = "read_source"

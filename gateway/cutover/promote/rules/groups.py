@@ -1,37 +1,37 @@
 """Groups that change sides together with topics: what they add to a promote's steps. Pure.
 
-`cutover/promote/rules/promote.py` has the topics' steps; with groups in the set these come between them, the same on
-the way there and home::
+`cutover/promote/rules/promote.py` has the topics' steps; groups in the set add these steps, for a promote and for a
+failback ("home")::
 
-    PENDING_STOPPED                                     the records name the topics and the groups: from here on no
-                                                        group of them is promoted or demoted by itself
+    PENDING_STOPPED                                     the records name the topics and the groups: from here on none
+                                                        of these groups is promoted or demoted on its own
         lag small, configs read, ACLs synced
-        --LOOK_AT_GROUPS--> nobody is left on the source, beside the gateways         bounded: GROUPS_S
-        --HOLD_GROUPS--> nobody else here commits for them; every gateway has read the records
-        --PAUSE_WRITES--> every gateway holds the groups with the topics: no transaction takes one in, none that has
-                          one is open, and the markers of those before are written
-        --READ_ENDS ... READ_COPY--> all that was written is on the other cluster
-        [home] --SHUT_GATES--> no member commits by a gateway; what had passed a gate is answered
-        --READ_GROUPS--> what the groups have committed at their origin; stable: no transaction's offsets are pending
-        --COMMIT_GROUPS--> on the other cluster, in its numbers
-        --CHECK_GROUPS--> it holds exactly that; at the origin still nobody, and the same offsets
+        --LOOK_AT_GROUPS--> no member is left on the source outside the gateways      bounded: GROUPS_S
+        --HOLD_GROUPS--> no other operation here commits for them; every gateway has read the records
+        --PAUSE_WRITES--> every gateway holds the groups with the topics: no transaction adds one, none that has one is
+                          open, and the markers of earlier ones are written
+        --READ_ENDS ... READ_COPY--> all records are on the other cluster
+        [home] --SHUT_GATES--> no member commits through a gateway; commits that had passed a gate are answered
+        --READ_GROUPS--> the groups' committed offsets at their origin; stable: no transaction's offsets are pending
+        --COMMIT_GROUPS--> committed on the other cluster, translated
+        --CHECK_GROUPS--> it holds exactly these; at the origin still no member, and the same offsets
         --PERSIST_STOPPED--> topics and groups, by one write                          the point of no return
-        the pause, the gates: by the records, everywhere
+        the records end the pause and set the gates everywhere
 
     before PERSIST_STOPPED, on any trouble: --RESUME_WRITES--> the groups are let go with the topics --MARK_ACTIVE-->
 
-Invariants (`broken`, asked apart from the decision before PERSIST_STOPPED):
+Invariants (`broken`, checked before PERSIST_STOPPED, independent of the decision):
 
-1. No group of the set is on one side while a topic of it is on the other: their records change by one write, or not.
+1. No group of the set is on one side while a topic of it is on the other: one write changes their records, or none.
 2. Nothing is committed at the origin after `offsets` were read: each gateway's acknowledgement, which says that it
-   holds the groups, is older than the reading; at home the gates were shut and their commits answered before. Who
-   commits beside the gateways shows in the last look, which is younger than `SEEN_S`.
+   holds the groups, is older than the reading; for a failback the gates were shut and their commits answered before.
+   Commits outside the gateways show in the last look, which is newer than `SEEN_S`.
 3. The other cluster gave back exactly what was read, translated, offsets and metadata.
-4. What is written to the other cluster before counts for nothing: the group's gate is shut there (at home, the group
-   is the target's), and the next promote writes it anew.
+4. Earlier commits to the other cluster have no effect: the group's gate is closed there (for a failback, the group is
+   the target's), and the next promote commits again.
 
-Interruption. The records alone outlive the process. The next leader marks the set again, and reads, commits and looks
-anew. A gateway that does not acknowledge the groups (an older version) or is lost under the pause ends the promote.
+Interruption. Only the records outlive the process. The next leader marks the set again, and reads, commits and checks
+again. A gateway that does not acknowledge the groups (an older version) or is lost under the pause ends the promote.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from gateway.cutover.promote.rules.snapshot import PromoteSnapshot, PromoteStep,
 from gateway.groups.rules.moves import GroupMove
 
 GROUPS_S: Final = 600.0
-"""For so long members on the source are waited for before the write pause: a rolling restart of their application."""
+"""How long to wait for members to leave the source before the write pause: a rolling restart of their application."""
 FRESH_S: Final = 2.0
-"""So old may a look be by which the write pause begins."""
+"""The greatest age of a look at which the write pause begins."""
 SEEN_S: Final = 1.0
-"""So old may the last look be by which topics and groups change sides."""
+"""The greatest age of the last look at which topics and groups change sides."""
 _AGAIN_S: Final = 0.2
 _LOOK_AGAIN_S: Final = 0.003
 
 
 def trouble(snapshot: PromoteSnapshot) -> str:
-    """Why the promote must be given up for a group's sake, or ''."""
+    """Why the promote must be given up because of a group, or ''."""
     for group in snapshot.groups:
         if group.trouble:
             return group.trouble
@@ -80,7 +80,7 @@ def _too_long(snapshot: PromoteSnapshot) -> str:
 
 
 def _not_held(snapshot: PromoteSnapshot) -> str:
-    """A gateway that has paused writes, and said nothing of the groups."""
+    """A gateway has paused writes and does not hold the groups."""
     wanted = {group.group for group in snapshot.groups}
     for topic in snapshot.topics:
         for name, ack in sorted(topic.acks.items()):
@@ -108,7 +108,7 @@ def before_pause(snapshot: PromoteSnapshot) -> PromoteStep | None:
 
 
 def under_pause(snapshot: PromoteSnapshot) -> PromoteStep | None:
-    """The groups' part behind the topics'; None when all of them may change sides."""
+    """The groups' part after the topics'; None when all groups may change sides."""
     groups, error = snapshot.groups, snapshot.group_error
     delay_s = _LOOK_AGAIN_S if error else 0.0
     if any(group.home and not group.shut for group in groups):
@@ -127,7 +127,7 @@ def _is_seen(group: GroupMove, now: float) -> bool:
 
 
 def broken(groups: Sequence[GroupMove], now: float, acked_at: float) -> str | None:
-    """The first condition for groups to change sides that does not hold. Written apart from the decision.
+    """The first condition for groups to change sides that does not hold. Independent of the decision.
 
     Args:
         acked_at: when the last gateway acknowledged the pause.

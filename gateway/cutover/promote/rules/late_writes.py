@@ -1,26 +1,27 @@
-"""How many records of a source's log came by no mirror: late writes. Pure; which batches to read is asked for.
+"""Counts late writes: records of a source's log that no mirror appended. Pure: it yields which batches to read.
 
 Theory of operation
 -------------------
 A mirror back appends under its own producer id, and each of its batches has its own offset as sequence number
-(`mirror/partition/rules/log_tail.py`). Only it writes from its floor on, while nobody else does. So the log above the
-floor begins with batches that are the mirror's and *in place*, and the first that somebody else wrote pushes all later
-ones away from their sequence numbers: in place is a prefix. Then
+(`mirror/partition/rules/log_tail.py`). From its floor on it is the only writer, unless there are late writes. So the
+log above the floor begins with batches that are the mirror's and *in place*, and the first late batch shifts all later
+ones away from their sequence numbers: the batches in place are a prefix. Then
 
-* the last batch alone says that there are no late writes: one read, whatever the length of the log;
-* where it is not in place, the first that is not is found by halving: some twenty reads;
-* behind that, all is somebody else's but what the mirror had on its way when it found out, and FAILED for: few
-  batches, which are looked for one by one, `MOST_LOOKED_AT` at most.
+* the last batch alone proves that there are no late writes: one read, whatever the length of the log;
+* if it is not in place, a binary search finds the first batch that is not: some twenty reads;
+* after that, all batches are late but those that the mirror had in flight when it noticed, and FAILED: a few, which are
+  looked for one by one, `MOST_LOOKED_AT` at most.
 
-**They may be kept**, if somebody says so, while they are the end of the log: nothing of the mirror lies behind them.
-Then the topic goes home with them in their place. The cutover is stored where the mirror stood, below them, so the
-mirror forward begins with them: the target gets them behind what clients wrote there, before what clients write to the
-source from then on, and both logs are the same. That nothing of the mirror's is among them is looked at batch by batch
-under the write pause (`all_others`). Once the mirror back has met one the logs have parted: each has records behind the
-same offset that the other one lacks, and Kafka takes nothing off the end of a log: the source is to be a copy again.
+**They may be kept**, if an operator asks for it, while they are the end of the log: no batch of the mirror is after
+them. Then the topic goes home with them in place. The stored cutover is where the mirror stood, below them, so the
+mirror forward begins with them: on the target they come after the records that clients wrote there, and before those
+that clients write to the source from then on, and both logs are the same. Under the write pause every one of these
+batches is checked not to be the mirror's (`all_others`). Once the mirror back has met a late write, the logs have
+diverged: each has records after the same offset that the other lacks, and Kafka removes nothing from the end of a log,
+so the source must become a copy again.
 
-Nothing but the log is asked, so every leader finds the same. Offsets count, as everywhere: markers of transactions are
-among them, and so are records that compaction has taken away.
+Only the log is read, so every leader gets the same result. Offsets count, as everywhere, including transaction markers
+and records that compaction has removed.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ from gateway.state.records import MirrorRecord, MirrorState
 from protocol.batch.header import mirror_sequence
 
 MOST_LOOKED_AT: Final = 40
-"""Batches behind the first late one; the mirror has 32 appends of a partition on their way at most. Those that lie
-farther behind, among many late writes, are counted as late."""
+"""Batches after the first late one; the mirror has at most 32 appends of a partition in flight. Its batches farther
+behind, among many late writes, are counted as late."""
 
 MOST_KEPT: Final = 500
-"""Batches of a partition that are looked at under the write pause: a read of the source each, some milliseconds."""
+"""Batches of a partition checked under the write pause: one read of the source each, some milliseconds."""
 
 Reads = Generator[int, LogTail | None, "LateWrites"]
-"""Yields the offset whose batch (or the next one; None: none follows) is to be sent back; returns the count."""
+"""Yields an offset, and is sent its batch, or the next one (None: there is none); returns the count."""
 
 
 @dataclass(frozen=True, slots=True)
 class LateWrites:
-    """Of one partition. `first`: the offset of the first of them, where `count` is above 0; `end`: of the log."""
+    """The late writes of one partition. `first`: offset of the first one, if `count` is above 0; `end`: of the log."""
 
     count: int = 0
     first: int = 0
@@ -54,12 +55,12 @@ class LateWrites:
 
     @property
     def is_last(self) -> bool:
-        """Nothing of the mirror lies behind the first of them."""
+        """No batch of the mirror is after the first late write."""
         return self.count == self.end - self.first
 
 
 def count_late(floor: int, end: int, producer_id: int) -> Reads:
-    """Records in [floor, end) that the mirror under `producer_id` has not appended. `end`: the high watermark."""
+    """Count the records in [floor, end) that the mirror under `producer_id` did not append. `end`: high watermark."""
 
     def in_place(tail: LogTail) -> bool:
         return tail.producer_id == producer_id and tail.sequence == mirror_sequence(tail.base)
@@ -70,7 +71,7 @@ def count_late(floor: int, end: int, producer_id: int) -> Reads:
     if last is None or in_place(last):
         return LateWrites()
     first = max(floor, last.base)
-    low, high = floor, first  # what is below `low` is in place; what is at `high`, or next after it, is not
+    low, high = floor, first  # batches below `low` are in place; the one at `high`, or next after it, is not
     while low < high:
         middle = (low + high) // 2
         tail = yield middle
@@ -93,7 +94,7 @@ def count_late(floor: int, end: int, producer_id: int) -> Reads:
 
 
 def all_others(first: int, end: int, producer_id: int) -> Generator[int, LogTail | None, bool]:
-    """Whether nothing in [first, end) is by the mirror: asked of each batch, of `MOST_KEPT` at most."""
+    """Whether no batch in [first, end) is the mirror's. Reads each batch, `MOST_KEPT` at most; False beyond that."""
     at = first
     for _ in range(MOST_KEPT):
         if at >= end:
@@ -108,14 +109,14 @@ def all_others(first: int, end: int, producer_id: int) -> Generator[int, LogTail
 
 
 def is_looked_at(record: MirrorRecord) -> bool:
-    """True of a topic that is written on the target, and whose source topic nobody is to write but a mirror back."""
+    """True for a topic that is written on the target, so that only a mirror back may write its source topic."""
     if not record.created or not record.cutover.stopped_at:
         return False
     return record.state in (MirrorState.STOPPED, MirrorState.PENDING_SYNCHRONIZE) or is_mirrored_back(record)
 
 
 def is_mirrored_back(record: MirrorRecord) -> bool:
-    """True of a mirror back, whatever keeps it from going on; not of one that is being made anew, or going home."""
+    """True for a mirror back, even one that is held up; not for one being recreated, or failing back."""
     return record.is_reverse and record.state in (
         MirrorState.PENDING_MIRROR,
         MirrorState.ACTIVE,
@@ -128,7 +129,7 @@ def is_mirrored_back(record: MirrorRecord) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LateOfTopic:
-    """Of a topic, by partition."""
+    """The late writes of a topic, by partition."""
 
     partitions: Mapping[int, LateWrites] = field(default_factory=dict)
 
@@ -139,7 +140,7 @@ class LateOfTopic:
 
 
 def why_not_home(record: MirrorRecord, late: LateOfTopic) -> str:
-    """Why the topic cannot go home with these late writes on the source, and what can be done; '' without any."""
+    """Why the topic cannot fail back with these late writes on the source, and what can be done; '' without any."""
     if not late.partitions:
         return ""
     topic, link = record.mirror_topic, record.link
@@ -172,12 +173,12 @@ def why_not_home(record: MirrorRecord, late: LateOfTopic) -> str:
 
 
 def can_be_kept(record: MirrorRecord, late: LateOfTopic) -> bool:
-    """Whether the topic may go home with its late writes in their place, as far as is known before the write pause."""
+    """Whether the topic may fail back with its late writes in place, as far as is known before the write pause."""
     return record.state is not MirrorState.FAILED and all(each.is_last for each in late.partitions.values())
 
 
 def why_not_kept(record: MirrorRecord, late: LateOfTopic) -> str:
-    """Why it may not; '' when it may, or has none."""
+    """Why the topic may not fail back with its late writes in place; '' when it may, or has none."""
     return "" if can_be_kept(record, late) else why_not_home(record, late)
 
 

@@ -1,6 +1,6 @@
-"""What one run of a topic promote has learnt and done so far. No I/O; it dies with the process.
+"""What one run of a topic promote has learnt and done so far. No I/O; it is lost with the process.
 
-Kept apart from the runner so that the exhaustive tests exercise the very object that the runner uses.
+Separate from the runner, so that the exhaustive tests exercise the very object that the runner uses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gateway.state.records import MirrorRecord, MirrorState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicObservations:
-    """What the runner reads afresh for each decision: the record and the mirror; `phases` as the gateways answered."""
+    """What the runner reads again for each decision: the record and the mirror; `phases` as the gateways answered."""
 
     record: MirrorRecord
     phases: Mapping[str, WritePhase]
@@ -35,10 +35,10 @@ class TopicObservations:
 
 
 ACL_TRIES = 3
-"""So often the target's ACLs are brought up to date before the write pause, until it comes without."""
+"""How often the run tries to bring the target's ACLs up to date before it pauses writes without that."""
 
 CONFIG_TRIES = 3
-"""So often the origin's topic configs are asked for before the write pause, until it comes without them."""
+"""How often the run tries to read the origin's topic configs before it pauses writes without them."""
 
 
 def _all_stopped(facts: Sequence[TopicObservations]) -> bool:
@@ -48,7 +48,7 @@ def _all_stopped(facts: Sequence[TopicObservations]) -> bool:
 def _short(reading: EndReading, acks: Iterable[PauseAck]) -> tuple[int, int, int] | None:
     """The first partition that ends below what was acknowledged to a client: (partition, end, acknowledged).
 
-    One that was added meanwhile, and that the reading does not have, ends at 0 by it.
+    A partition added meanwhile, which the reading does not have, counts as ending at 0.
     """
     ends = reading.ends
     for ack in acks:
@@ -63,8 +63,8 @@ class PromoteMemory:
     """The memory of one run over a set of topics (mirror topic names). Times are monotonic seconds.
 
     `paused_at`, `committing`, `unreachable_since`, `source_error` and `gave_up` are as in PromoteSnapshot.
-    `restore_later`: the configs of the topics could not be restored now; that is no reason to wait. `config_error`: why
-    the origin's topic configs could not be read the last time; '' when they could.
+    `restore_later`: the topics' configs could not be restored now, and are not waited for. `config_error`: why the last
+    read of the origin's topic configs failed; '' when it succeeded.
     """
 
     def __init__(self, topics: Sequence[str], *, rehearses: bool = False) -> None:
@@ -88,14 +88,14 @@ class PromoteMemory:
         self._config_failures = 0
         self.config_error = ""
         self.acl_error = ""
-        self._acl_rounds: dict[bool, int] = {}  # by whether it has cut over: tries that are left
+        self._acl_rounds: dict[bool, int] = {}  # whether it has cut over -> tries that are left
 
     def acls_follow(self) -> None:
-        """The link copies ACLs."""
+        """The link copies ACLs: have them brought up to date before the pause and after the cutover."""
         self._acl_rounds = {False: ACL_TRIES, True: 1}
 
     def acls_synced(self, cut_over: bool, error: str = "") -> None:
-        """The target's ACLs were brought up to date, or why not."""
+        """The target's ACLs were brought up to date, or `error` says why not."""
         self.acl_error = error
         self._acl_rounds[cut_over] = self._acl_rounds.get(cut_over, 0) - 1 if error else 0
 
@@ -109,7 +109,7 @@ class PromoteMemory:
             self.paused_at = now
 
     def acknowledged(self, ack: PauseAck, now: float) -> None:
-        """A gateway answered a pause. An answer to another epoch is kept out."""
+        """A gateway acknowledged a pause. Ignores an answer to another epoch."""
         if ack.epoch == self._epochs.get(ack.topic):
             self._acks.setdefault(ack.topic, {})[ack.gateway] = ack
             self._acked_at[ack.topic] = now
@@ -130,7 +130,7 @@ class PromoteMemory:
         if self.paused_at is None:
             return
         short = _short(reading, self.acks(topic).values())
-        if short is not None:  # of a broker that leads no more: what was read of it before is worth nothing, too
+        if short is not None:  # a former leader's answer: its earlier readings are void, too
             self._short[topic] = short
             self._drains.pop(topic, None)
             return
@@ -138,7 +138,7 @@ class PromoteMemory:
         self._drains[topic] = observe(self._drains.get(topic), reading, self._acked_at.get(topic, 0.0))
 
     def counted(self, topic: str, partitions: int) -> None:
-        """How many partitions the origin has, asked after the mirror was stopped."""
+        """Note how many partitions the origin has, asked after the mirror was stopped."""
         self._partitions[topic] = partitions
 
     def source_answered(self) -> None:
@@ -157,11 +157,11 @@ class PromoteMemory:
         return drain.last.ends if drain is not None else ()
 
     def mirror_stopped(self, topic: str, ends: CopyEnds) -> None:
-        """The engine appends nothing more to the topic; `ends` is what it answered right before."""
+        """The engine appends nothing more to the topic; `ends` is the mirror's answer right before."""
         self._stopped[topic] = ends
 
     def handed(self, topic: str) -> CopyEnds | None:
-        """What the mirror answered right before it was stopped; None before that."""
+        """The mirror's answer right before it was stopped; None before that."""
         return self._stopped.get(topic)
 
     def copy_read(self, topic: str, reading: CopyReading) -> None:
@@ -170,29 +170,29 @@ class PromoteMemory:
         self._copies[topic] = reading
 
     def configs(self, restore: Mapping[str, Mapping[str, str]]) -> None:
-        """The origin's topic configs were read: per topic what its copy is to have from the cutover on."""
+        """The origin's topic configs were read: per topic, its copy's configs from the cutover on."""
         self._restore, self.config_error = dict(restore), ""
 
     def configs_failed(self, error: str) -> None:
-        """They could not be read."""
+        """The origin's topic configs could not be read."""
         self._config_failures += 1
         self.config_error = error
 
     @property
     def configs_read(self) -> bool:
-        """They were read once, or are not waited for any longer."""
+        """The configs were read once, or are no longer waited for."""
         return bool(self._restore) or self._config_failures >= CONFIG_TRIES
 
     def restore_of(self, topic: str) -> Mapping[str, str] | None:
-        """What the topic's copy is to have from the cutover on; None: what its record says."""
+        """The configs of the topic's copy from the cutover on; None: those in its record."""
         return self._restore.get(topic)
 
     def give_up(self, reason: str) -> None:
-        """Remember the first reason; nothing but unfencing follows."""
+        """Remember the first reason; from now on the run only goes back."""
         self.gave_up = self.gave_up or reason
 
     def resumed(self) -> None:
-        """Writes go to the source again: what was learnt under the write pause is worth nothing now."""
+        """Writes go on: everything learnt under the write pause is void."""
         self.paused_at = None
         self._acks.clear()
         self._acked_at.clear()
@@ -210,7 +210,7 @@ class PromoteMemory:
         earliest_pause: float = 0.0,
         origin: str = "source",
     ) -> PromoteSnapshot:
-        """All that is known now."""
+        """The present snapshot."""
         return PromoteSnapshot(
             now=now,
             gateways=gateways,
