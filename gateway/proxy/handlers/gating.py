@@ -1,10 +1,11 @@
-"""Holding a request at a group's gate: what the group APIs' handlers share.
+"""Holds a request at a group's gate; shared by the group APIs' handlers.
 
-Where the target authenticates its clients, it is asked first whether this one may do with a closed or unknown group
-what its request needs; who may not is answered as the target would, and nobody is asked about the group for it.
+If the target authenticates its clients, the gateway first asks it whether the client has the right that the request
+needs on a closed or unknown group. A client without it is answered as by the target, and no source is asked about the
+group for it.
 
-A gate is under the gateway's lease, as writes are: without a valid one a group's record may be an old one, and a group
-without one may have got it (`fleet/rules/leases.py`). So requests are held as those of a closed gate are.
+Gates depend on the gateway's lease, as writes do: without a valid one a group's record may be outdated, and a group
+without a record may have got one (`fleet/rules/leases.py`). So then requests are held as at a closed gate.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
     from gateway.proxy.session.session import Session
 
 Refusal = Callable[[Mapping[str, int]], None]
-"""Answers the request: with an error code for some groups, and for all others that they may not read yet."""
+"""Answers the request: the given error codes for some groups; all others may not read yet."""
 
 Joins = Callable[[], tuple[str, float]]
-"""(instance id or '', session timeout in seconds or 0), as a member says them when it joins."""
+"""(instance id or '', session timeout in seconds or 0) from a member's join request."""
 
 
 def passes(gates: GroupGates, session: Session, group: str) -> bool:
-    """Whether a request of the group goes on now; nobody is asked about an unknown one."""
+    """Whether a request of the group may proceed now. Asks no source about an unknown group."""
     return gates.known_status(group) is GateStatus.OPEN and _leased(gates, session)
 
 
@@ -40,10 +41,10 @@ def _leased(gates: GroupGates, session: Session) -> bool:
 
 
 def has_to_leave(gates: GroupGates, session: Session, exchange: Exchange, group: str) -> bool:
-    """Whether a heartbeat is of a member that had joined (its epoch is above 0), and whose group's gate is closed now.
+    """Whether a heartbeat comes from a member that had joined (its epoch is above 0), while its gate is now closed.
 
-    It is told UNKNOWN_MEMBER_ID, on which it gives its partitions up, without a commit, and joins with epoch 0
-    (KIP-848, KIP-1071): at what only makes it come again it would keep them, and read on.
+    It gets UNKNOWN_MEMBER_ID, on which it gives its partitions up, without a commit, and joins with epoch 0 (KIP-848,
+    KIP-1071). On a merely retriable error it would keep them, and read on.
     """
     if gates.known_status(group) is not GateStatus.CLOSED:
         return False
@@ -57,9 +58,9 @@ def has_to_leave(gates: GroupGates, session: Session, exchange: Exchange, group:
 
 
 def leaves(gates: GroupGates, session: Session, exchange: Exchange, group: str) -> bool:
-    """Whether a heartbeat that would be held is a member's last one (its epoch is -1, of a static member -2).
+    """Whether a heartbeat that would be held is a member's last one (epoch -1, or -2 of a static member).
 
-    It passes any gate, since it reads nothing: a member that the target is not told of stays until its session ends.
+    It may pass any gate, since it reads nothing; if the target does not get it, the member stays until its timeout.
     """
     if passes(gates, session, group):
         return False
@@ -71,8 +72,8 @@ def leaves(gates: GroupGates, session: Session, exchange: Exchange, group: str) 
 
 
 def forward_counted(gates: GroupGates, session: Session, exchange: Exchange, groups: Sequence[str]) -> None:
-    """Forward what changes the offsets of these groups on the target: under way until it is answered, which a demote
-    waits for. An answer that comes without a valid lease is passed to nobody."""
+    """Forward a request that changes these groups' offsets on the target. It counts as in flight until it is answered,
+    for which a demote waits. An answer that comes without a valid lease is not passed on."""
     for group in groups:
         gates.commit_begins(group)
 
@@ -106,13 +107,13 @@ def pass_or_hold(
 ) -> None:
     """Forward when every group is open (by `forward`, if given); else hold up to `hold_s` seconds, then `refuse`.
 
-    The request goes on at the very moment the last closed gate opens. The session is stalled meanwhile, as a
-    broker stalls the connection of a member that waits in a rebalance.
+    The request proceeds at the moment the last closed gate opens. The session is stalled meanwhile, as a broker stalls
+    the connection of a member that waits in a rebalance.
 
     Args:
-        right: what the request needs of a group. Only who may read it counts as a waiter.
-        joins: what it says of the member, asked when it has to wait.
-        looks_at: groups that it asks about as no consumer does: it does not count as their waiter.
+        right: the right on the group that the request needs. Only a client with READ counts as a waiter.
+        joins: the member's data in the request, asked when it has to wait.
+        looks_at: groups that the request does not ask about as a consumer: it does not count as their waiter.
     """
     if len(groups) > session.context.limits.groups_per_request:
         refuse(dict.fromkeys(groups, int(ErrorCode.INVALID_REQUEST)))
@@ -128,7 +129,7 @@ def pass_or_hold(
 
 
 class _Hold:
-    """One request, held if need be. Ends once: opened, out of time, or its client gone."""
+    """One request, held if necessary. Ends once: gate open, time over, or client gone."""
 
     def __init__(
         self,
@@ -160,7 +161,7 @@ class _Hold:
     def begin(self, rights: Mapping[str, Right | int], right: Right) -> None:
         """Args.
 
-        rights: of the groups that were not open, what the target has said: a right, or an error code.
+        rights: for the groups that were not open, the target's answer: a right, or an error code.
         """
         denied = {group: code for group, found in rights.items() if (code := refused_right(found, right))}
         if denied:
@@ -185,8 +186,8 @@ class _Hold:
             self._wait(rights)
 
     def _questions_wait_s(self) -> float | None:
-        """Until its unknown groups may be asked about; None: others of the same principal wait for too long already,
-        and it is told to come again when its time is up."""
+        """Seconds until the sources may be asked about its unknown groups; None: the principal's queue is too long,
+        and the request is refused when its time is up."""
         gates, context = self._gates, self._session.context
         new = sum(
             gates.known_status(group) is GateStatus.UNKNOWN and not gates.is_asked_about(group)
@@ -204,7 +205,7 @@ class _Hold:
     def _wait(self, rights: Mapping[str, Right | int]) -> None:
         gates, session = self._gates, self._session
         if not session.context.waiters.take(self._who, len(self._closed)):
-            return  # told to come again when its time is up: it may be open then
+            return  # refused when its time is up; the gate may be open when it comes again
         self._taken = len(self._closed)
         now = session.context.clock()
         unasked = Right.NONE if session.context.asks_login else Right.READ
@@ -247,7 +248,7 @@ class _Hold:
 
 
 def refused_right(found: Right | int, right: Right) -> int:
-    """The error code for who has this right only; 0 when it is enough."""
+    """The error code for a client with the right `found`; 0 when it includes `right`."""
     if not isinstance(found, Right):
         return found
     return 0 if right in found else int(ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -4,24 +4,24 @@ Behaviour:
 * topics without a mirror go to the client's own target broker, untouched
 * mirrored topics go to the source leader; a request that mixes both is split and its answer merged
 * a paused topic holds the request (never refuses it), at most min(8 s, 80 % of the request's own timeout)
-* what follows a refused batch is refused until that one has come again (`proxy/rules/pipeline_guard.py`), and after a
-  change of leader on the source nothing overtakes what is in flight to the one before (`proxy/rules/leader_order.py`)
-* right after a cutover a producer goes on with its next batch, on whichever connection it comes
+* batches after a refused one are refused until that one has come again (`proxy/rules/pipeline_guard.py`), and after a
+  change of leader on the source no batch overtakes those in flight to the former leader
+  (`proxy/rules/leader_order.py`)
+* right after a cutover a producer must continue with its next batch, on any connection
   (`proxy/rules/cutover_order.py`)
-* after a cutover, to the target or home, a retry of a batch the mirror has already copied is answered with its old
-offset
-* a producer id goes on as the one it has in the topic's failback epoch (`state/producer_ids.py`)
-* a source that throttles a connection (KIP-219) is sent nothing on it meanwhile: what waits, waits here, where a write
-  pause need not wait for it; the client is told for how long
-* while a topic is mirrored back to the source, what goes to the target is counted until it is answered
-* only who may WRITE the topic on the target is forwarded (asked on the client's own connection)
-* without a valid lease (`fleet/rules/leases.py`) nothing is forwarded of a topic that is or was mirrored, nor its
-answer
-  passed on: where it is written may have changed since this gateway was heard
-* data of a transaction goes where the transaction lives, under the producer's identity there; a pause lets it go on
+* after a cutover, to the target or back to the source, a retry of a batch that the mirror has already copied is
+  answered with its old offset
+* a producer id is replaced by its id in the topic's failback epoch (`state/producer_ids.py`)
+* while a source throttles a connection (KIP-219), nothing is sent on it: writes wait here, where a write pause need not
+  wait for them; the client gets the throttle time
+* while a topic is mirrored back to the source, writes to the target are counted until they are answered
+* only writes of clients with WRITE on the target's topic are forwarded (asked on the client's own connection)
+* without a valid lease (`fleet/rules/leases.py`) no write to a topic that is or was mirrored is forwarded, and no
+  answer passed on: the topic may have cut over since the fleet last heard this gateway
+* data of a transaction goes where the transaction lives, under the producer's identity there; a pause lets it pass
 
 Version notes: v10+ may carry the target's own addresses (NodeEndpoints) in answers that pass untouched, v13+ names
-topics by id: neither is advertised. What a source reports as an error is rebuilt, so its addresses stay behind.
+topics by id: neither is advertised. A source's error answers are rebuilt, so its addresses are not passed on.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ProduceHandler:
         self._as_is = ForwardsAsIs(writes, routing, stats, after_cutover)
 
     def intercepts(self, session: Session) -> bool:
-        # what was refused, and what follows it, is looked at when it comes again
+        # refused batches, and those after them, are checked when they come again
         looked_at = self._routing.current.intercepts_produce or bool(session.pipeline)
         return looked_at or not self._passes_writes()
 
@@ -128,7 +128,7 @@ class ProduceHandler:
         answered = self._retries.answer(exchange.body, plan)
         if plan.missing:
             answered = [*answered, *self._not_there(session, exchange, plan)]
-        if answered:  # where a batch is in a log is told to who may write there
+        if answered:  # only a client that may write a topic learns its offsets
             retried = {result.topic for result in answered}
             allowed = may_write(session, retried, lambda: session.again(lambda: self.handle(session, exchange)))
             if allowed is None:
@@ -163,8 +163,8 @@ class ProduceHandler:
         return known is not None and bool(known.partitions) and partition not in known.partitions
 
     def _not_there(self, session: Session, exchange: Exchange, plan: ProducePlan) -> list[PartitionResult]:
-        """As a broker answers that does not host a partition. What else the request has goes on: it would wait as long
-        as there is no such partition. The source may just have grown: it is looked at again."""
+        """Answer like a broker that does not host the partition. The request's other parts proceed: otherwise they
+        would wait until the partition exists. The source may just have grown, so its metadata is refreshed."""
         for part in plan.missing:
             route = self._routing.current.topics[part.topic]
             plan.routes.setdefault(part.topic, route)
@@ -280,7 +280,7 @@ class ProduceHandler:
         *,
         as_client: bool = False,
     ) -> None:
-        """`as_client`: a login that is refused is the client's own, whom trying again does not help."""
+        """`as_client`: the login is the client's own, so if it is refused a retry does not help."""
 
         def refuse(message: str, is_login: bool) -> None:
             parts = view.parts
@@ -320,7 +320,7 @@ class ProduceHandler:
         )
 
     def _rest(self, session: Session, exchange: Exchange, view: ProduceRequestView, connection: Connection) -> None:
-        """Until the source takes writes on the connection again."""
+        """Hold the request until the source accepts writes on the connection again."""
 
         def too_late() -> None:
             left_ms = ceil(connection.rest.left_s * 1000)
@@ -337,7 +337,7 @@ class ProduceHandler:
         )
 
     def _await_answers(self, session: Session, exchange: Exchange) -> None:
-        """Until the broker that led before has answered what is in flight to it, as a client does elsewhere."""
+        """Hold the request until the former leader has answered the writes in flight to it, as a client would."""
         hold(
             session,
             ANSWERS_S,
@@ -366,7 +366,7 @@ def _denied(part: ProducePart | PartitionResult) -> PartitionResult:
 
 
 def _own_code(view: ProduceRequestView) -> ErrorCode:
-    """The error for who names what is the gateway's own; NONE (0) when nobody does."""
+    """The error for a request that names the gateway's own topics or ids; NONE (0) for others."""
     if view.transactional_id is not None and is_own(view.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if any(is_own(part[0]) for part in view.parts):

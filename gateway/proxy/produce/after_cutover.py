@@ -1,5 +1,4 @@
-"""Keeps producers in order right after a cutover (`proxy/rules/cutover_order.py`): which batches, and what became of
-them."""
+"""Keeps producers in order right after a cutover: gathers batches and outcomes for `proxy/rules/cutover_order.py`."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _log = structlog.get_logger("lockgate.proxy")
 
 
 class AfterCutover:
-    """One per gateway. Transactional producers are no concern of it: a write pause waits for their transactions.
+    """One per gateway. Not for transactional producers: a write pause waits for their transactions.
 
     Args:
         sources: by link.
@@ -50,7 +49,7 @@ class AfterCutover:
         self._clock = clock
         self._spawn = spawn
         self._order = CutoverOrder()
-        self._asked: set[TopicPartition] = set()  # whose leaders are asked now
+        self._asked: set[TopicPartition] = set()  # partitions whose leaders are asked now
         routing.subscribe(self._routing_changed)
 
     def _routing_changed(self, routing: Routing, changed: Collection[str]) -> None:
@@ -61,17 +60,17 @@ class AfterCutover:
         self._order.held(self._batches(body, parts))
 
     def unanswered(self, body: Buffer, parts: Sequence[ProducePart]) -> None:
-        """The connection to the source was lost with the request: if that is a failover's doing, it comes again."""
+        """The connection to the source was lost with the request; if a failover closed it, the request comes again."""
         self._order.held(self._batches(body, parts))
 
     @property
     def is_over(self) -> bool:
-        """There was no cutover of late: every request is admitted, and nobody is to hear of its answer."""
+        """There was no recent cutover: every request is admitted, and answers need not be noted."""
         return not self._order
 
     def admits(self, connection: int, body: Buffer, plan: ProducePlan) -> bool:
-        """Whether the request may be sent now; notes in the plan who is to hear of the answer, if somebody is."""
-        if not self._order or not self._order.watches(now := self._clock()):  # nearly always nothing but a look
+        """Whether the request may be sent now. Registers in the plan for the answer, if it must be noted."""
+        if not self._order or not self._order.watches(now := self._clock()):  # nearly always only this check
             return True
         batches = self._batches(body, [*plan.target, *(part for parts in plan.source.values() for part in parts)])
         if early := self._order.too_early(connection, batches, now):
@@ -96,7 +95,7 @@ class AfterCutover:
         self._spawn(work)
 
     async def _known(self, batch: SentBatch, route: TopicRoute) -> None:
-        """Another gateway may have sent the batches before, and the cluster knows the producer by them."""
+        """Ask the cluster whether it knows the producer: another gateway may have sent the earlier batches."""
         on_target = route.phase is WritePhase.SWITCHED
         cluster = self._target if on_target else self._sources.get(route.link)
         place = batch.topic if on_target else route.source_topic, batch.partition

@@ -1,5 +1,5 @@
-"""Who may write, and who may read: asked of the target, on the client's own connection, before anything is done under
-the link's name.
+"""Asks the target, on the client's own connection, whether the client may write or read, before the gateway does
+anything under the link's name.
 
 Metadata v8 with topic authorised operations (KIP-430): bit 3 is READ, bit 4 is WRITE. A target without an authoriser
 answers with every operation. Answers are kept per connection for `Limits.rights_kept_s`.
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gateway.proxy.session.session import Session
 
 Question = str | tuple[str] | tuple[str, str | None] | tuple[str, int]
-"""What is asked: topic: may it write; (topic,): may it read; (topic, right): may it change it so; (transactional id,
-group): may it use both."""
+"""A right in question: topic: WRITE; (topic,): READ; (topic, right): that right on the topic; (transactional id,
+group): the use of both."""
 
 MayAsk = Callable[["Session", Iterable[str], Callable[[], None]], "frozenset[str] | None"]
 
@@ -33,9 +33,9 @@ _METADATA = int(ApiKey.METADATA)
 
 
 def may_write(session: Session, topics: Iterable[str], then: Callable[[], None]) -> frozenset[str] | None:
-    """Of `topics`, those this client may write; or None when the target must be asked first.
+    """Those of `topics` that this client may write, or None when the target must be asked first.
 
-    In that case the session is stalled and `then` is called with the answers at hand.
+    Then the session is stalled, and `then` is called once the answers are known.
     """
     now, rights = session.context.clock(), session.context.rights
     if session.target_down is not None:
@@ -50,7 +50,7 @@ def may_write(session: Session, topics: Iterable[str], then: Callable[[], None])
 
 
 def is_known_to_write(session: Session, topic: str) -> bool:
-    """The target has said of late that this client may write the topic: `may_write` would not ask it."""
+    """The target has recently said that this client may write the topic, so `may_write` would not ask."""
     known = session.authorized.get(topic)
     if known is None or session.target_down is not None:
         return False
@@ -58,7 +58,7 @@ def is_known_to_write(session: Session, topic: str) -> bool:
 
 
 def may_read(session: Session, topics: Iterable[str], then: Callable[[], None]) -> frozenset[str] | None:
-    """As `may_write`, for READ. Not for a client that is served without its target."""
+    """Same as `may_write`, for READ. Not for a client that is served without its target."""
     known, asked_since = session.authorized, session.context.clock() - session.context.limits.rights_kept_s
     missing = [topic for topic in topics if (found := known.get((topic,))) is None or found[0] < asked_since]
     if not missing:
@@ -68,7 +68,7 @@ def may_read(session: Session, topics: Iterable[str], then: Callable[[], None]) 
 
 
 def may_change(session: Session, topics: Iterable[str], right: int, then: Callable[[], None]) -> frozenset[str] | None:
-    """As `may_write`, for a right to describe, delete or alter (`proxy/rules/mirror_topics.py`)."""
+    """Same as `may_write`, for a right to describe, delete or alter (`proxy/rules/mirror_topics.py`)."""
     known, asked_since = session.authorized, session.context.clock() - session.context.limits.rights_kept_s
     missing = [topic for topic in topics if (found := known.get((topic, right))) is None or found[0] < asked_since]
     if not missing:
@@ -78,7 +78,7 @@ def may_change(session: Session, topics: Iterable[str], right: int, then: Callab
 
 
 def remember(session: Session, rights: Mapping[Question, bool]) -> None:
-    """Keep answers of the target; old ones go when there are many."""
+    """Keep answers of the target; drops all earlier ones when there are too many."""
     known, now = session.authorized, session.context.clock()
     if len(known) + len(rights) > _KEPT:
         known.clear()

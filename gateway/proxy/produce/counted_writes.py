@@ -1,8 +1,8 @@
-"""Writes to the target that are counted until they are answered: those to topics that are mirrored back.
+"""Counts writes to the target until they are answered, for topics that are mirrored back.
 
 A failback promote waits under its write pause until none of them is in flight, as a promote does for writes to a
-source. A topic becomes counted while the gateway runs; what was passed on untouched before that is found here and
-counted from then on.
+source. A topic becomes counted while the gateway runs; this file also finds and counts writes that were passed on
+untouched just before.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _PRODUCE = int(ApiKey.PRODUCE)
 
 
 def count_until_answered(session: Session, forwarder: Forwarder, topics: Iterable[str]) -> Callable[[], None]:
-    """Count one request in flight to these mirror topics; to be called when it was answered.
+    """Count one request in flight to these mirror topics. Returns the function to call when it is answered.
 
-    When the client's connection ends first, its outcome is unknown.
+    If the client's connection ends first, the outcome is unknown.
     """
     names = sorted(topics)
     if session.closed:
@@ -43,7 +43,7 @@ def count_until_answered(session: Session, forwarder: Forwarder, topics: Iterabl
 
 
 class _Counted:
-    """The transform of a request that was not counted when it was sent: it leaves the answer as it is."""
+    """The transform of a request that was not counted when sent. Leaves the answer unchanged."""
 
     def __init__(self, session: Session, forwarder: Forwarder) -> None:
         self._session = session
@@ -51,7 +51,7 @@ class _Counted:
         self._answered: list[Callable[[], None]] = []
 
     def count(self, topics: Iterable[str]) -> None:
-        """From now on it counts for these too."""
+        """Count the request for these topics, too, from now on."""
         self._answered.append(count_until_answered(self._session, self._forwarder, topics))
 
     def __call__(self, frame: memoryview) -> bytes | None:
@@ -64,7 +64,7 @@ class _Counted:
 
 
 class CountedWrites:
-    """Finds what is in flight to topics that become counted. `routing_changed` subscribes to the routing table."""
+    """Finds writes in flight to topics that become counted. `routing_changed` subscribes to the routing table."""
 
     def __init__(
         self, *, sessions: Mapping[Session, None], clock: Callable[[], float], stats: ProxyStats, forwarder: Forwarder

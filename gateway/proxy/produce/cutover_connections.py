@@ -1,14 +1,14 @@
-"""What is in flight to a source when its topic cuts over is not waited for any more: its connections are dropped.
+"""Drops the connections to a source that still carry writes when their topic cuts over.
 
-A promote cuts over when nothing is in flight. A failover does not wait: the source may be dead. If it is only slow, its
-answer would come after the cutover, for records that stay behind there; relayed as a success it would be a lie. So the
-lanes to that source are closed, with what their sockets have not sent yet: when the failover has waited for long
-enough, before it reads for the last time where the source ends, so that it counts all that was acknowledged (`drop`);
-and at the cutover, before writes that were held are let go to the target. The clients' connections close with an
-unknown outcome, and their retries go to the target.
+A promote cuts over when no write is in flight. A failover does not wait: the source may be dead. If it is only slow,
+its answer would come after the cutover, for records that stay behind there; to relay it as a success would be wrong. So
+the lanes to that source are closed, with the bytes that their sockets have not sent yet: once the failover has waited
+long enough, before it reads the source's ends for the last time, so that it counts every acknowledged record (`drop`);
+and at the cutover, before held writes are released to the target. The clients' connections close with an unknown
+outcome, and their retries go to the target.
 
-Nor is the mirror waited for then (`ack: both`): what it has not copied stays behind. It is answered as what takes too
-long, before writes that were held are let go.
+Answers that wait for the mirror (`ack: both`) are given up, too: records that it has not copied stay behind. They are
+answered as timed out, before held writes are released.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LANES = ("produce", "transactions")
 
 
 class CutoverLanes:
-    """`routing_changed` subscribes to the routing table, which releases what waited after that."""
+    """`routing_changed` subscribes to the routing table, which releases held writes after it."""
 
     def __init__(self, *, sources: Mapping[str, Cluster], forwarder: Forwarder, progress: MirrorProgress) -> None:
         self._sources = sources
@@ -52,7 +52,7 @@ class CutoverLanes:
                 self._progress.end_waits(topic)
 
     def drop(self, topic: str) -> None:
-        """Wait for no answer to the topic's writes any more."""
+        """Stop waiting for answers to the topic's writes."""
         link = self._forwarded.get(topic)
         if link is not None and self._is_under_way(topic):
             self._drop(link, f"mirror topic '{topic}' is failed over, and its source did not answer in time")

@@ -1,7 +1,7 @@
-"""One Produce request whose parts go to a source, perhaps to several of its brokers and to the target too.
+"""One Produce request with parts for a source, perhaps for several of its brokers and for the target, too.
 
-Sends every part, gathers the answers, and replies once. The common case (all parts on one source leader, same
-version) sends the client's body and relays the source's body as they are.
+Sends every part, gathers the answers, and replies once. In the common case (all parts on one source leader, same
+version) it sends the client's body and relays the source's body unchanged.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ from protocol.wire import Buffer
 
 _PRODUCE = int(ApiKey.PRODUCE)
 ALL_REPLICAS = -1
-"""`acks=all`: no change of leader takes back what was written so."""
+"""`acks=all`: a change of leader does not lose such a write."""
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _MOVED = frozenset({_NOT_LEADER, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(ErrorCode.LEADER_NOT_AVAILABLE)})
 _CUT_OFF = frozenset({int(ErrorCode.REQUEST_TIMED_OUT), int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)})
-"""The leader does not hear of its replicas: perhaps another one leads by now, and it does not know."""
+"""The leader does not reach its replicas: perhaps another broker leads by now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceWrites:
-    """What forwarding needs, built once.
+    """Shared by all forwarded requests, built once.
 
     `sources`: by link. `on_forwarded`: (mirror topic, partition, base offset, records) committed by the source.
-    `may_write`, `lease_valid`: may a write be sent, its answer be passed on now? See `fleet/rules/leases.py`; a write
-    leaves only if it still may. `clock`: monotonic seconds.
-    `quotas`: of writes to sources. `rests`: what the sources' own quotas ask for. `unanswered`: told of what was under
-    way when its connection broke, or that a failover has left behind: it comes again.
+    `may_write`, `lease_valid`: whether a write may be sent, and its answer passed on, now (`fleet/rules/leases.py`); a
+    write leaves only if it still may. `clock`: monotonic seconds.
+    `quotas`: of writes to sources. `rests`: throttle times of the sources' own quotas. `unanswered`: called with writes
+    that will come again: their connection broke, or a failover has left them behind.
     """
 
     forwarder: Forwarder
@@ -80,7 +80,7 @@ class SourceWrites:
 
 
 class SourceWrite(NamedTuple):
-    """What was sent to a source leader. `sent`: what `LeaderOrder` calls it. `as_is`: in the client's own bytes."""
+    """A write sent to a source leader. `sent`: its number in `LeaderOrder`. `as_is`: the client's own bytes."""
 
     leader: tuple[str, int]
     version: int
@@ -92,7 +92,8 @@ class SourceWrite(NamedTuple):
 
 
 def count_against_quota(writes: SourceWrites, session: Session, exchange: Exchange, size: int, acks: int) -> None:
-    """Of who writes: it is answered as ever, told how long to be quiet, and not read so long."""
+    """Count a write against its client's quota. Beyond it the client is answered as usual, told the throttle time, and
+    not read for that long."""
     seconds = writes.quotas.spend(session.principal or session.host, size, writes.clock())
     if not seconds:
         return
@@ -102,7 +103,7 @@ def count_against_quota(writes: SourceWrites, session: Session, exchange: Exchan
 
 
 def tell_throttled(exchange: Exchange, throttle_ms: int) -> None:
-    """Have the client's answer say that it is throttled for at least so long, as a broker's would."""
+    """Set at least this throttle time in the client's answer, as a broker would."""
     before, version = exchange.edit, exchange.api_version
 
     def edited(response: Buffer) -> Buffer:
@@ -112,7 +113,7 @@ def tell_throttled(exchange: Exchange, throttle_ms: int) -> None:
 
 
 class ForwardedProduce:
-    """The state of one forwarded request: what is still to come, and the results so far."""
+    """The state of one forwarded request: the answers to come, and the results so far."""
 
     __slots__ = ("_acks", "_body", "_exchange", "_pending", "_plan", "_results", "_session", "_view", "_writes")
 
@@ -130,12 +131,12 @@ class ForwardedProduce:
         self._view = view
         self._plan = plan
         self._body = exchange.body
-        self._acks = view.acks or 1  # acks=0 is answered to us, so that what is in flight stays known
+        self._acks = view.acks or 1  # acks=0 is sent as acks=1, so that the gateway knows what is in flight
         self._pending = 0
         self._results: list[PartitionResult] = []
 
     def send(self, connections: dict[tuple[str, int], Connection], refused: Sequence[PartitionResult] = ()) -> None:
-        """Send all parts. `connections` has one for every (link, leader) of the plan; `refused` are answered as is."""
+        """Send all parts. `connections` has one for every (link, leader) of the plan; `refused`: results to add."""
         plan = self._plan
         if plan.source:
             size = sum(part.end - part.start for parts in plan.source.values() for part in parts)
@@ -185,7 +186,7 @@ class ForwardedProduce:
         connection.send(_PRODUCE, version, pieces, answered)
 
     def answered(self, write: SourceWrite, body: memoryview | None) -> None:
-        """What the source said of a write; None: its connection was lost before."""
+        """The source's answer to a write; None: the connection was lost before."""
         known = body is not None and self._writes.lease_valid()
         self._writes.forwarder.end(write.topics, unknown=not known)
         if body is None:
@@ -229,7 +230,7 @@ class ForwardedProduce:
             self._part_done()
 
     def _throttled(self, write: SourceWrite, throttle_ms: int) -> None:
-        """The client is to be quiet for as long, as if the source had answered it by itself."""
+        """Pass the source's throttle time on to the client, as if the source had answered it directly."""
         self._writes.rests.told(write.leader[0], write.connection, throttle_ms)
         if throttle_ms > 0 and self._view.acks != 0:
             tell_throttled(self._exchange, throttle_ms)
@@ -246,8 +247,8 @@ class ForwardedProduce:
     def _await_mirror(
         self, waits: list[PartitionResult], counts: dict[TopicPartition, int], parts: Sequence[ProducePart]
     ) -> None:
-        """Answer when the target has the records too, or with REQUEST_TIMED_OUT: after the request's own timeout, or
-        once a failover has left them behind."""
+        """Answer once the target has the records, too; or with REQUEST_TIMED_OUT after the request's own timeout, or
+        when a failover has left them behind."""
         left = {(result.topic, result.partition) for result in waits}
         late = set[TopicPartition]()
         timer = self._writes.loop.call_later(self._view.timeout_ms / 1000, lambda: timed_out())  # noqa: PLW0108 - defined below
@@ -284,13 +285,13 @@ class ForwardedProduce:
             )
 
     def _comes_again(self, parts: Sequence[ProducePart], key: TopicPartition) -> None:
-        """The source has a batch that the cluster that is written from now on does not: what the producer sent behind
-        it waits until it has come again."""
+        """The source has a batch that the newly written cluster lacks: the producer's later batches wait until it has
+        come again."""
         self._refused(parts, *key)
         self._writes.unanswered(self._body, [part for part in parts if (part.topic, part.partition) == key])
 
     def _produce_of_transaction(self) -> Callable[[], None]:
-        """Count one Produce of the transaction in flight, if it is one; to be called when it is over."""
+        """Count a transaction's Produce as in flight. Returns the function to call when it is over."""
         write = self._plan.write
         if write is None:
             return lambda: None
@@ -316,7 +317,7 @@ class ForwardedProduce:
 
         def answered(frame: memoryview) -> None:
             if counted and not self._writes.lease_valid():
-                self._session.close(LEASE_OVER)  # which counts it as unknown
+                self._session.close(LEASE_OVER)  # this counts it as unknown
                 return
             self._session.on_close.remove(produced)
             produced()
@@ -337,7 +338,7 @@ class ForwardedProduce:
         return build_request_body(version, transactional_id, self._acks, view.timeout_ms, topics)
 
     def _records(self, part: ProducePart) -> Buffer:
-        """The part's batch, under the producer id that its producer has in the topic's failback epoch."""
+        """The part's batch, under its producer's id in the topic's failback epoch."""
         records = self._body[part.start : part.end]
         if self._plan.write is not None:
             return self._plan.write.records(records)
@@ -363,7 +364,7 @@ class ForwardedProduce:
             self._plan.on_results(self._results)
         if self._view.acks == 0:
             failed = next((r for r in self._results if r.error_code), None)
-            if failed is not None:  # what a broker does: the client cannot be told otherwise
+            if failed is not None:  # as a broker does: there is no other way to tell the client
                 self._session.close(f"acks=0 produce failed: {failed.topic}-{failed.partition}: {failed.error_code}")
             return
         exchange = self._exchange

@@ -1,7 +1,7 @@
-"""Accounts for writes that a pause must wait for: what is in flight, and what ended unknown.
+"""Counts the writes that a pause must wait for: those in flight, and those with an unknown outcome.
 
-The promote relies on this file: `drain` returns only when nothing of the topic that was sent before can still
-be answered, and it says how many answers were lost on the way.
+The promote relies on this file: `drain` returns only when no earlier write to the topic can still be answered, and it
+returns how many answers were lost.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from gateway.proxy.transactions.write_pause import TransactionPauses
 
 ACKED_KEPT_S = 300.0
-"""What was acknowledged longer ago every gateway knows of: by then its metadata has come from other brokers several
-times (`kafka/metadata.py`), so that it asks the leaders of today. Not for ever: a source can lose records for good."""
+"""Acknowledgements are kept this long. By then every gateway has refreshed its metadata from other brokers several
+times (`kafka/metadata.py`), so it asks the present leaders. Not for ever: a source can lose records for good."""
 UNKNOWN_KEPT_S = 30.0  # a request whose answer was lost may still be appended by the source for about this long
 
 
@@ -29,11 +29,11 @@ class Forwarder:
         self._clock = clock
         self._in_flight: dict[str, int] = {}
         self._unknown: dict[str, deque[float]] = {}
-        self._acked: dict[str, dict[int, tuple[int, float]]] = {}  # topic -> partition -> where that ended, and when
+        self._acked: dict[str, dict[int, tuple[int, float]]] = {}  # topic -> partition -> end of the records, and when
         self._drained: dict[str, list[asyncio.Future[None]]] = {}
         self.transactions: TransactionPauses | None = None
-        self.drop: Callable[[str], None] = lambda _topic: None  # the connections on which a topic's writes wait
-        self.throttled: Callable[[str], str] = lambda _topic: ""  # why its source lets writes in flight wait
+        self.drop: Callable[[str], None] = lambda _topic: None  # closes the connections on which a topic's writes wait
+        self.throttled: Callable[[str], str] = lambda _topic: ""  # why the topic's source lets writes in flight wait
         self.stalls_seen: Callable[[str, int], Sequence[Stall]] = lambda _topic, _epoch: ()
 
     def begin(self, topics: Iterable[str]) -> None:
@@ -42,7 +42,7 @@ class Forwarder:
             self._in_flight[topic] = self._in_flight.get(topic, 0) + 1
 
     def end(self, topics: Iterable[str], *, unknown: bool) -> None:
-        """It was answered; or, `unknown`, its connection broke before the answer."""
+        """A write to these topics was answered; or, `unknown`, its connection broke before the answer."""
         for topic in topics:
             left = self._in_flight[topic] - 1
             if unknown:
@@ -56,11 +56,11 @@ class Forwarder:
                     waiter.set_result(None)
 
     def unknown(self, topic: str) -> None:
-        """A write to the topic has ended, or may have, without anybody knowing how."""
+        """A write to the topic has, or may have, ended with an unknown outcome."""
         self._unknown.setdefault(topic, deque(maxlen=1000)).append(self._clock())
 
     def acknowledged(self, topic: str, partition: int, end: int) -> None:
-        """A client is told that the source has its records below `end`, on all replicas."""
+        """Note that a client gets the answer that all replicas of the source have its records below `end`."""
         known = self._acked.setdefault(topic, {})
         if end >= known.get(partition, (0, 0.0))[0]:
             known[partition] = end, self._clock()
@@ -71,7 +71,7 @@ class Forwarder:
         return tuple((partition, end) for partition, (end, at) in self._acked.get(topic, {}).items() if at >= since)
 
     def cut_over(self, topic: str) -> None:
-        """It is written on the target now. Should it fail back, its source begins anew, perhaps further back."""
+        """The topic is now written on the target. After a failback its source may continue at lower offsets."""
         self._acked.pop(topic, None)
 
     def in_flight(self, topic: str) -> int:
@@ -86,7 +86,7 @@ class Forwarder:
         return (await self.drain_all([topic]))[topic]
 
     async def drain_all(self, topics: Collection[str]) -> Mapping[str, int]:
-        """See `InFlight`. As `drain`."""
+        """See `InFlight`. The topics must be paused already, as for `drain`."""
         if self.transactions is not None:
             await self.transactions.adopt(topics)
         return {topic: await self._drain_adopted(topic) for topic in topics}

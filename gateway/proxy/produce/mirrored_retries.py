@@ -1,5 +1,4 @@
-"""Batches that a producer sends again over a cutover, although the mirror has copied them: they have an offset
-already."""
+"""Answers batches that a producer retries over a cutover and that the mirror has already copied."""
 
 from __future__ import annotations
 
@@ -16,10 +15,10 @@ _NONE: Final = PackedProducers()
 
 
 class MirroredRetries:
-    """Answers them from the tables of producers that routes carry after a cutover."""
+    """Answers retries from the producer tables that routes carry after a cutover."""
 
     def answer(self, body: Buffer, plan: ProducePlan) -> list[PartitionResult]:
-        """Take the parts out of the plan that repeat a batch mirrored before a cutover; what they are answered with."""
+        """Remove the parts from the plan that repeat a batch mirrored before a cutover. Returns their answers."""
         if not any(route.producers for route in plan.routes.values()):
             return []
         answered: list[PartitionResult] = []
@@ -46,10 +45,10 @@ class MirroredRetries:
         return rest
 
     def entries(self, route: TopicRoute, partition: int, producer_id: int) -> tuple[ProducerEntry, ...]:
-        """What the route carries of a producer on a partition."""
+        """The route's batches of a producer on a partition."""
         return self._known(route, partition).get(producer_id)
 
     @staticmethod
     def _known(route: TopicRoute, partition: int) -> PackedProducers:
-        """A partition's producers; none of one that the route has not: a client may name any number."""
+        """A partition's producers; none for a partition that the route lacks: a client may name any number."""
         return PackedProducers.of(route.producers[partition]) if 0 <= partition < len(route.producers) else _NONE

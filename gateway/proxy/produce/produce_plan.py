@@ -20,13 +20,13 @@ _FORWARD = WritePhase.FORWARD  # looked up once: an attribute of an enum costs a
 
 @dataclass(slots=True)
 class ProducePlan:
-    """`paused`: a topic whose pause holds the whole request, or None. `unleased`: some of it goes nowhere without a
+    """`paused`: a topic whose pause holds the whole request, or None. `unleased`: a part may not be written without a
     lease, and there is none. `target`: parts for the target.
 
-    `missing`: parts of partitions that the source does not have: somebody has added them on the target.
+    `missing`: parts for partitions that the source lacks: they were added on the target.
 
     `source`: parts per (link, source leader). `leaderless`: (link, source topic) whose leader is not known yet.
-    `write`: of a transaction, None otherwise. `on_results`: told what became of all parts, once.
+    `write`: of a transaction, None otherwise. `on_results`: called once with the results of all parts.
     """
 
     paused: str | None = None
@@ -47,7 +47,7 @@ Lacks = Callable[
 
 
 def lacks_none(link: str, topic: str, partition: int) -> bool:
-    """Of sources that have what the target has."""
+    """For sources that have every partition of the target."""
     return False
 
 
@@ -59,10 +59,10 @@ def plan_produce(
     write: TransactionalWrite | None = None,
     lacks: Lacks = lacks_none,
 ) -> ProducePlan:
-    """Sort the parts by destination; `may_write` is asked once, if a topic that is or was mirrored is among them.
+    """Sort the parts by destination. Calls `may_write` once, if a part's topic is or was mirrored.
 
-    A pause holds the request whole, so that a producer's order over its partitions stays as it was sent; but not a
-    `write` of a transaction that was open before: the pause waits for its end.
+    A pause holds the whole request, so that a producer's order over its partitions is kept; but not a `write` of a
+    transaction that was open before: the pause waits for its end.
     """
     plan = ProducePlan(write=write)
     topics = routing.topics
@@ -100,13 +100,13 @@ def plan_produce(
 
 
 def batches_of(body: Buffer, parts: Sequence[ProducePart]) -> list[Batch]:
-    """The first batch of each part of a request, as a pipeline's guard knows it."""
+    """The first batch of each part of a request, for `PipelineGuard`."""
     return [(part.topic, part.partition, *stamp_of(body[part.start : part.end])) for part in parts]
 
 
 def record_count(body: Buffer, start: int, end: int) -> int:
-    """Records in the first v2 batch of `body[start:end]` (lastOffsetDelta + 1, what the broker itself counts by); 0 if
-    it is none."""
+    """Records in the first v2 batch of `body[start:end]` (lastOffsetDelta + 1, as the broker counts); 0 if there is no
+    batch."""
     if end - start < _BATCH_HEADER_BYTES:
         return 0
     delta: int = _LAST_OFFSET_DELTA(body, start + 23)[0]

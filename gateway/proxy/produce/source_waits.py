@@ -1,4 +1,4 @@
-"""A write that must wait for its source: until a leader is known, or until there is a connection to it."""
+"""Lets a write wait for its source: until a leader is known, or until there is a connection to it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LOOK_S = 0.5
 async def find_connection(
     cluster: Cluster, client: str, node_id: int, lane: str, leads: Collection[TopicPartition]
 ) -> None:
-    """Connect, for a client, to a broker that leads partitions of the source, or find that it does not lead them all.
+    """Connect, for a client, to a broker that leads partitions of the source, or find out that it no longer leads all.
 
-    A broker that has died refuses connections for as long as the view says that it leads: nothing else here asks who
-    does. Then a connection is cached, or there is a view by which the write goes elsewhere.
+    A dead broker refuses connections as long as the view says that it leads, and nothing else here refreshes the view.
+    Afterwards either a connection is cached, or by the view the write goes to another broker.
 
     Raises:
         NetError: neither.
@@ -49,7 +49,7 @@ async def find_connection(
 
 
 async def find_leader(cluster: Cluster, topic: str, partitions: Sequence[int]) -> None:
-    """Ask the source who leads. Raises NetError, also when none of the partitions has a leader."""
+    """Ask the source for the leaders. Raises NetError, also when none of the partitions has a leader."""
     await cluster.refresh([topic])
     view_of_topic = cluster.view.topics.get(topic)
     if view_of_topic is None or all(cluster.leader(topic, partition) is None for partition in partitions):
@@ -59,9 +59,9 @@ async def find_leader(cluster: Cluster, topic: str, partitions: Sequence[int]) -
 def await_source(
     session: Session, work: Awaitable[None], ready: Callable[[], None], failed: Callable[[str, bool], None]
 ) -> None:
-    """Stall the session while `work` prepares the source; then `ready`, or `failed` with what went wrong.
+    """Stall the session while `work` prepares the source; then call `ready`, or `failed` with the error.
 
-    `failed` is told, too, whether it is a login that the source refuses.
+    The second argument of `failed`: whether the source refused a login.
     """
     session.stall()
 

@@ -1,7 +1,6 @@
-"""Which connections of clients are accepted: so many in all, so many of one address, so many new ones of it a second.
+"""Limits clients' connections: in total, per address, and new ones per address and second.
 
-An address is an IPv4 address, or an IPv6 network of 64 bits, which is what one host can have. Pure: the time is an
-argument.
+An address is an IPv4 address, or an IPv6 network of 64 bits, which one host can have. Pure: the clock is an argument.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from gateway.proxy.rules.rates import Rates
 
 
 class Admission:
-    """Counts the connections that are open. `refused`: reason -> how many were not accepted."""
+    """Counts open connections. `refused`: reason -> how many were not accepted."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         self._limits = limits
@@ -25,7 +24,7 @@ class Admission:
         self.refused: dict[str, int] = {}
 
     def refusal(self, host: str) -> str:
-        """By which limit a new connection from there is not accepted; '': it is, and counts until `left`."""
+        """The limit that refuses a new connection from there; '': it is accepted, and counts until `left`."""
         address = address_of(host)
         reason = self._reason(address)
         if reason:
@@ -35,23 +34,23 @@ class Admission:
         return ""
 
     def waits(self) -> str:
-        """As `refusal`, of a connection whose client is told later (PROXY protocol): it counts in all until `named`."""
+        """Same as `refusal`, while the client is unknown (PROXY protocol): counts only in the total, until `named`."""
         if self._open >= self._limits.connections:
             return self.count("connections")
         self._open += 1
         return ""
 
     def named(self) -> None:
-        """A connection waits no more: its client is known, and asked for by `refusal`, or it has ended."""
+        """Such a connection stops counting: its client is known, and `refusal` counts it, or it has ended."""
         self._open -= 1
 
     def count(self, reason: str) -> str:
-        """One more connection that was not accepted, for this reason."""
+        """Count a connection that was not accepted. Returns the reason."""
         self.refused[reason] = self.refused.get(reason, 0) + 1
         return reason
 
     def left(self, host: str) -> None:
-        """A connection that was accepted has ended."""
+        """An accepted connection has ended."""
         address = address_of(host)
         count = self._of_address.get(address, 0)
         if not count:
@@ -71,9 +70,9 @@ class Admission:
         return "address" if self._of_address.get(address, 0) >= limits.connections_per_address else ""
 
 
-@lru_cache(maxsize=4_096)  # it is asked several times for each connection, and takes 10 us and more
+@lru_cache(maxsize=4_096)  # called several times per connection, for at least 10 us
 def address_of(host: str) -> str:
-    """What one host can have: an IPv4 address, or an IPv6 network of 64 bits; other text as it is."""
+    """The address that counts for a host: its IPv4 address, or its IPv6 network of 64 bits; other text unchanged."""
     try:
         found = ipaddress.ip_address(host)
     except ValueError:

@@ -1,21 +1,21 @@
-"""Right after a cutover: a producer goes on with the batch that follows its last one. Pure; one per gateway.
+"""Right after a cutover, makes a producer continue with the batch that follows its last one. Pure; one per gateway.
 
-A broker that has never seen a producer takes any first sequence, and the cluster that is written from now on has never
-seen those of the other one. What waited for the write pause waits per connection. When the leader of a partition moves
-meanwhile, a producer has its later batches on another connection than the earlier ones, which come to a broker that
-leads no more, and come again too late: the later ones are in the log already. Java gives the earlier ones a new epoch,
-and librdkafka takes them for acknowledged, since no broker would have taken the later ones without them. So until the
-cluster is known to have taken a batch of a producer, only the one passes that the broker before would have taken next:
-what follows the last batch that was handed over with the cutover, or, of a producer that nobody knew there, the first
-one that was held here. The others are refused, and come again. Another gateway may have sent the earlier ones: so of
-whoever is refused the cluster is asked whether it knows the producer by now.
+A broker that has never seen a producer accepts any first sequence, and the newly written cluster has never seen the
+producers of the other one. Writes held by the pause wait per connection. If a partition's leader moves meanwhile, a
+producer's later batches are on another connection than the earlier ones. The earlier ones reach a former leader, and
+are retried too late: the later ones are in the log already. Then Java gives the earlier ones a new epoch, and
+librdkafka takes them for acknowledged, since no broker would have accepted the later ones without them. So until the
+cluster is known to have a batch of a producer, only the batch passes that the former broker would have accepted next:
+the one after the last batch handed over with the cutover, or, for a producer unknown there, the first batch held here.
+Other batches are refused, and come again. Another gateway may have sent the earlier batches: so for a refused batch the
+cluster is asked whether it knows the producer by now.
 
-After a failover the last batch that was handed over need not be the producer's last one: some may be left behind. So
-what does not follow it waits only for a while, in which earlier ones that another gateway has held come again; then the
-first one counts that was held here, or was under way when the source was given up.
+After a failover the last batch handed over need not be the producer's last one: some may be left behind. So a batch
+that does not follow it waits only for a while, in which earlier ones that another gateway has held come again; then the
+first batch counts that was held here, or was in flight when the source was given up.
 
-What is not seen: two connections of a producer that had never written to the partition before, to two gateways, or the
-second one made behind the cutover of a topic of which no producer is known.
+Not covered: two connections of a producer that had never written to the partition before, to two gateways; or its
+second connection being made after the cutover of a topic without known producers.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from gateway.state.records import ProducerEntry
 WATCHED_S = 35.0
 """Longer than a client waits for the answer of a broker that is gone (request.timeout.ms is 30 s)."""
 LATE_S = 3.0
-"""Clients send again after 1 s at most (retry.backoff.max.ms); here for the second time, too."""
-_SEQUENCES = 0x7FFFFFFF  # counted round: after 2^31 - 1 comes 0
+"""Clients retry after 1 s at most (retry.backoff.max.ms); this leaves time for the second retry, too."""
+_SEQUENCES = 0x7FFFFFFF  # sequences wrap: after 2^31 - 1 comes 0
 
 _Producer = tuple[int, int]  # partition, producer id
 
 
 class SentBatch(NamedTuple):
-    """One batch of a producer with an id, and what was handed over of that producer on the partition."""
+    """One batch of a producer with an id, and the batches of that producer handed over for the partition."""
 
     topic: str
     partition: int
@@ -51,10 +51,10 @@ class SentBatch(NamedTuple):
 
 @dataclass(slots=True)
 class _Cutover:
-    """`held`: epoch and first sequence of the earliest batch. `known`: producers of whom the cluster has a batch.
+    """`held`: epoch and first sequence of the earliest held batch. `known`: producers with a batch on the cluster.
 
-    `goes_on`: the first batch of a producer follows what was handed over. `sent`: what is on its way: connection,
-    epoch, its first sequence and the one that follows it.
+    `goes_on`: a producer's first batch follows the ones handed over. `sent`: the batch in flight: connection, epoch,
+    its first sequence and the sequence after it.
     """
 
     since: float
@@ -65,7 +65,7 @@ class _Cutover:
 
 
 class CutoverOrder:
-    """Times are monotonic seconds."""
+    """The producers' order after cutovers. Times are monotonic seconds."""
 
     __slots__ = ("_held", "_paused", "_sides", "_watched")
 
@@ -79,13 +79,13 @@ class CutoverOrder:
         return bool(self._watched)
 
     def watches(self, now: float) -> bool:
-        """False when there is nothing to look at any more."""
+        """True while there is a recent cutover. Forgets older ones."""
         for topic in [topic for topic, found in self._watched.items() if now >= found.since + WATCHED_S]:
             del self._watched[topic]
         return bool(self._watched)
 
     def routing_changed(self, routing: Routing, changed: Collection[str], now: float) -> None:
-        """A cutover is one that was seen here as a write pause. `changed`: the topics to look at."""
+        """Find cutovers: changes of side that were seen here with a write pause. `changed`: the topics to check."""
         for topic in changed:
             route = routing.topics.get(topic)
             if route is None:
@@ -108,9 +108,9 @@ class CutoverOrder:
         self._watched.pop(topic, None)
 
     def held(self, batches: Iterable[SentBatch]) -> None:
-        """They wait for the end of a write pause, or were under way to the source when their connection was lost, and
-        come again to be held. Those of topics that are not paused wait for another one's, and are
-        told again if theirs is paused by then."""
+        """Batches that wait for the end of a write pause, or were in flight to the source when their connection was
+        lost, and will be held when they come again. Ignores those of topics that are not paused: they wait for another
+        topic's pause, and are reported again if theirs is paused by then."""
         for batch in batches:
             if batch.topic not in self._paused:
                 continue
@@ -121,7 +121,7 @@ class CutoverOrder:
                 held[key] = batch.epoch, batch.first_sequence
 
     def too_early(self, connection: int, batches: Sequence[SentBatch], now: float) -> list[SentBatch]:
-        """Those that must not be sent yet, by that client's connection; if there are none, all count as sent."""
+        """The batches that must not be sent yet on that client connection; if there are none, all count as sent."""
         if early := [batch for batch in batches if not self._admits(connection, batch, now)]:
             return early
         for batch in batches:
@@ -137,7 +137,7 @@ class CutoverOrder:
         return []
 
     def answered(self, batch: SentBatch, *, known: bool) -> None:
-        """The producer is `known` to the cluster, which judges itself from then on; or this batch was refused."""
+        """The cluster has the producer's batch (`known`), and checks sequences itself from then on; or refused it."""
         found, key = self._watched.get(batch.topic), (batch.partition, batch.producer_id)
         if found is None:
             return
@@ -151,16 +151,16 @@ class CutoverOrder:
             return True
         sent = found.sent.get(key)
         if sent is not None and sent[:2] == (connection, batch.epoch) and batch.first_sequence in sent[2:]:
-            return True  # the one that is on its way, or right behind it, to the same broker
+            return True  # a retry of the batch in flight, or the one right after it, on the same connection
         if batch.entries and (found.goes_on or now < found.since + LATE_S or _follows(batch)):
             return _follows(batch)
         epoch, first = found.held.get(key, (batch.epoch, batch.first_sequence))
-        begins_anew = batch.epoch > epoch and batch.first_sequence == 0  # the client has given up what was held
+        begins_anew = batch.epoch > epoch and batch.first_sequence == 0  # the client has given up the held batches
         return begins_anew or (epoch, first) == (batch.epoch, batch.first_sequence)
 
 
 def _follows(batch: SentBatch) -> bool:
-    """As a broker has it that knows these entries: the next sequence, or the first of a newer epoch."""
+    """A broker that knows these entries would accept it: the next sequence, or the first of a newer epoch."""
     if batch.first_sequence == 0 and batch.epoch > max(entry.epoch for entry in batch.entries):
         return True
     return any(

@@ -1,8 +1,8 @@
 """Keeps a connection's batches in order over a change of leader on the source. Pure; one per client connection.
 
-Who leads a partition of a source is hidden from clients, so that they cannot do what they do elsewhere: wait for the
-answers of the broker that led before, and only then send to the next one. A batch that overtakes another one meets a
-broker that does not have that one, and is refused for its sequence (see `pipeline_guard.py` for what follows).
+The gateway hides a source's leaders from clients, so they cannot do what they do elsewhere: wait for the answers of the
+former leader before they send to the new one. A batch that overtakes another one reaches a broker that does not have
+that one, and is refused for its sequence (see `pipeline_guard.py` for the consequences).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class InPartition(Protocol):
 
 
 class LeaderOrder:
-    """What is in flight to which leader. `views` are any objects, one per link, which change when a leader may have."""
+    """The parts in flight to each leader. Views are any objects, one per link, that change when a leader may have."""
 
     __slots__ = ("_next", "_on_ended", "_sent", "_views")
 
@@ -40,20 +40,20 @@ class LeaderOrder:
         self._on_ended: Callable[[], None] | None = None
 
     def sent(self, leader: Leader, parts: Sequence[InPartition]) -> int:
-        """A request with these parts goes to a leader. Returns what to call `ended` with."""
+        """A request with these parts goes to a leader. Returns its number, for `ended`."""
         self._next += 1
         self._sent[self._next] = (leader, parts)
         return self._next
 
     def ended(self, request: int) -> None:
-        """It was answered, or never will be."""
+        """The request was answered, or never will be."""
         self._sent.pop(request, None)
         callback = self._on_ended
         if callback is not None:
             callback()
 
     def when_ended(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call it when something is not in flight any more, until what is returned is called."""
+        """Call `callback` whenever a request ends, until the returned function is called."""
         self._on_ended = callback
         return self._forget
 
@@ -61,7 +61,7 @@ class LeaderOrder:
         self._on_ended = None
 
     def is_settled(self, link: str, view: object) -> bool:
-        """What is in flight to the link's source was found in order under this view: nothing overtakes it."""
+        """The parts in flight to the link's source were found in order under this view: nothing overtakes them."""
         return self._views.get(link) is view
 
     def overtakes(
@@ -70,10 +70,10 @@ class LeaderOrder:
         view_of: Callable[[str], object],
         leads: Callable[[Leader, str, int], bool],
     ) -> bool:
-        """True when a part of the plan (parts per leader) has one before it in flight to a broker that leads no more.
+        """True when a part of the plan (parts per leader) would overtake one in flight to a former leader.
 
-        `view_of` a link; `leads`: whether the broker leads the partition of the mirror topic, as far as is known now.
-        What was found in order under a view is not looked at again while the view is the same.
+        `view_of`: a link's view; `leads`: whether the broker leads the mirror topic's partition, as far as known now.
+        A link found in order is not checked again while its view is the same.
         """
         for link, node in plan:
             view = view_of(link)

@@ -1,4 +1,4 @@
-"""How much clients may take of a gateway. All of it is looked at per connection or per request, never per byte."""
+"""Limits of what clients may use of a gateway. They are checked per connection or per request, never per byte."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ class Limits:
     """See docs/operate/listeners.md. Defaults are in `gateway/config/listeners.py`.
 
     Attributes:
-        connections: of clients, at a time.
-        connections_per_address: of one address (IPv6: of one /64) at a time.
-        connections_per_second: new ones of one address; twice as many may come at once.
-        handshakes_per_second: of TLS, of one address; twice as many may come at once.
-        login_request_bytes: the largest request before a login, as Kafka's `sasl.server.max.receive.size`.
-        login_timeout_s: from a connection, or from the beginning of another login, to the target's consent.
-        request_timeout_s: for a request to arrive whole, while the gateway reads it.
-        unread_output_bytes: answers that wait for their turn; from then on the connection is not read.
-        elements_per_request: array elements of a request that is decoded (topics, partitions, groups ...).
+        connections: open connections of clients.
+        connections_per_address: open connections of one address (IPv6: of one /64).
+        connections_per_second: new connections of one address; bursts of twice as many are allowed.
+        handshakes_per_second: TLS handshakes of one address; bursts of twice as many are allowed.
+        login_request_bytes: the largest request before a login, like Kafka's `sasl.server.max.receive.size`.
+        login_timeout_s: from the connection, or from the start of a re-authentication, until the target accepts it.
+        request_timeout_s: for a request to arrive completely, while the gateway reads it.
+        unread_output_bytes: answers waiting for their turn; beyond that the connection is not read.
+        elements_per_request: array elements in a decoded request (topics, partitions, groups ...).
         groups_per_request: groups in one OffsetFetch.
-        waiters_per_principal: groups' members at gates; others wait too, but are not counted as waiters.
-        rights_kept_s: for how long the target's answers about a client's rights count; then it is asked again.
-        held_request_bytes: of requests that wait in the gateway, all connections together.
-        held_answer_bytes: of answers that their clients have not taken, all connections together.
-        forwarded_bytes_per_second: of one principal's writes that go to sources; 0: any number.
+        waiters_per_principal: group members at gates; more may wait, but do not count as waiters.
+        rights_kept_s: how long the target's answers about a client's rights are cached.
+        held_request_bytes: requests that wait in the gateway, over all connections.
+        held_answer_bytes: answers that clients have not read yet, over all connections.
+        forwarded_bytes_per_second: one principal's writes to sources; 0: unlimited.
     """
 
     connections: int

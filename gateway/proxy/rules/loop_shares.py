@@ -1,17 +1,17 @@
-"""How much of the event loop's time one client gets while others want some. A client is a principal at an address.
+"""How much of the event loop's time a client gets while others need some. A client is a principal at an address.
 
-All sessions are served by one loop, and a turn of it serves whoever has sent something. Fifty connections that each
-have a thousand requests in their sockets would make a turn of seconds, in which nobody else is served. So:
+One loop serves all sessions, and each turn serves every connection that has sent something. Fifty connections with a
+thousand requests each in their sockets would make a turn of seconds, in which no other client is served. So:
 
-* **Slices.** Between two of the loop's turns a client's requests and answers take `SLICE_S`, and those of all clients
-  together `TURN_S`. Who would go on beyond that waits: in the next turn, client by client, while everything that is
-  small and there for the first time is served beside it. Nothing is lost by it: where nobody else wants the loop, the
-  next turn comes at once.
-* **A share.** Requests that no client needs at a high rate (`METERED`: metadata, descriptions, administration) take
-  `SHARE` of the time besides, for each client, `BURST_S` of it at once. Who has had more waits until it is paid back.
+* **Slices.** Between two turns of the loop a client's requests and answers may take `SLICE_S`, and those of all clients
+  together `TURN_S`. Beyond that they wait for the next turn, which takes waiting clients one by one, and serves small
+  new requests next to them. This costs nothing: if no other client needs the loop, the next turn comes immediately.
+* **A share.** Requests that no client needs at a high rate (`METERED`: metadata, descriptions, administration) may in
+  addition take `SHARE` of the time, for each client, in bursts of `BURST_S`. A client that had more waits until it is
+  paid back.
 
-Whoever waits is not read meanwhile. Time is measured, and a measurement counts up to what the bytes of a request and
-its answer can have cost (`most_cost`): nobody owes for garbage collection, or for a machine that was busy elsewhere.
+A client that waits is not read meanwhile. Time is measured, but counts at most as much as the bytes of a request and
+its answer can have cost (`most_cost`): no client owes for garbage collection, or for a busy machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TURN_S: Final = 0.004
 SHARE: Final = 0.25
 BURST_S: Final = 0.1
 _LEAST_WAIT_S: Final = 0.005  # a timer is worth its own time then
-_OWES_AT_MOST_S: Final = 1.0  # so nobody waits for more than four seconds, whatever was measured
+_OWES_AT_MOST_S: Final = 1.0  # so a client waits at most four seconds, whatever was measured
 _BASE_S: Final = 0.001
 _S_PER_BYTE: Final = 2e-7
 
@@ -61,21 +61,20 @@ _UNMETERED: Final = frozenset(
         ApiKey.STREAMS_GROUP_HEARTBEAT,
     }
 )
-"""What clients send while they write, read, and are members: as often as they have to."""
+"""Requests that clients send as often as they need to while they write, read, and are members."""
 METERED: Final = frozenset(ApiKey) - _UNMETERED
 
 GoOn = Callable[[], None]
 
 
 def most_cost(size: int) -> float:
-    """What so many bytes of a request and its answer can have taken at most: decoded and encoded twice."""
+    """The most seconds that this many bytes of a request and its answer can have taken, decoded and encoded twice."""
     return _BASE_S + size * _S_PER_BYTE
 
 
 class ClientShare:
-    """Of one client. `spent`: seconds since the last turn. `in_ring`: some of its connections wait for a slice.
-
-    `unread`: bytes of answers that it has not taken (`held_answers.py`).
+    """The share of one client. `spent`: seconds since the last turn. `in_ring`: some of its connections wait for a
+    slice. `unread`: bytes of answers that it has not read (`held_answers.py`).
     """
 
     __slots__ = ("__weakref__", "_at", "_owes", "_rests", "_waiting", "in_ring", "spent", "unread")
@@ -86,28 +85,28 @@ class ClientShare:
         self.in_ring = False
         self._owes, self._at = 0.0, 0.0
         self._waiting: deque[GoOn] = deque()  # for the next slice
-        self._rests: deque[GoOn] = deque()  # until what is owed has become less
+        self._rests: deque[GoOn] = deque()  # until it owes less
 
     def owes(self, now: float) -> float:
         """Seconds of metered requests that are not paid back yet."""
         return max(0.0, self._owes - (now - self._at) * SHARE)
 
     def meter(self, seconds: float, now: float) -> None:
-        """A metered request, or its answer, took so long."""
+        """Count the time of a metered request, or of its answer."""
         self._owes, self._at = min(self.owes(now) + seconds, _OWES_AT_MOST_S), now
 
     def may_meter(self, now: float) -> bool:
-        """Whether a metered request may be looked at now."""
+        """Whether a metered request may be handled now."""
         return not self._owes or self.owes(now) <= BURST_S
 
 
 class LoopShares:
-    """Of one event loop.
+    """The shares of one event loop.
 
     Args:
         clock: monotonic seconds.
-        soon: has a function called in the loop's next turn.
-        later: has one called after some seconds.
+        soon: calls a function in the loop's next turn.
+        later: calls a function after some seconds.
     """
 
     def __init__(
@@ -123,21 +122,21 @@ class LoopShares:
         self._spent = 0.0
         self._spenders: list[ClientShare] = []
         self._ring: deque[ClientShare] = deque()  # clients that wait for a slice
-        self._asked = False  # for the next turn
+        self._asked = False  # the next turn is requested
 
     def of(self, client: Hashable) -> ClientShare:
-        """Its share: the same one for all its connections."""
+        """A client's share, the same for all its connections."""
         share = self._shares.get(client)
         if share is None:
             share = self._shares[client] = ClientShare()
         return share
 
     def is_over(self, share: ClientShare, seconds: float) -> bool:
-        """Whether a client waits for the next turn that has taken so long, besides what it has `spent`."""
+        """Whether a client that has taken these seconds, in addition to `spent`, must wait for the next turn."""
         return share.spent + seconds >= SLICE_S or self._spent + seconds >= TURN_S
 
     def spend(self, share: ClientShare, seconds: float) -> None:
-        """It has taken so long."""
+        """Count the seconds that a client has taken."""
         if seconds <= 0:
             return
         if not share.spent:
@@ -148,7 +147,7 @@ class LoopShares:
             self._ask()
 
     def wait(self, share: ClientShare, go_on: GoOn) -> None:
-        """Until the client's next slice."""
+        """Call `go_on` in the client's next slice."""
         share._waiting.append(go_on)
         self._stands_in_ring(share)
         if not self._asked:
@@ -160,7 +159,7 @@ class LoopShares:
             self._ring.append(share)
 
     def pace(self, share: ClientShare, seconds: float, go_on: GoOn) -> None:
-        """Have `go_on` called, now or in the client's next slice. What it begins is going to take so long."""
+        """Call `go_on`, now or in the client's next slice, and count the seconds that its work is going to take."""
         if self.is_over(share, 0.0):
             self.wait(share, lambda: self.pace(share, seconds, go_on))
         else:
@@ -168,7 +167,7 @@ class LoopShares:
             go_on()
 
     def rest(self, share: ClientShare, go_on: GoOn) -> None:
-        """Until the client has paid back what its metered requests took."""
+        """Call `go_on` once the client has paid back the time of its metered requests."""
         share._rests.append(go_on)
         if len(share._rests) == 1:
             self._set_timer(share)
@@ -190,7 +189,7 @@ class LoopShares:
         self._soon(self._turn)
 
     def _turn(self) -> None:
-        """Everybody begins anew; who has waited comes first, client by client."""
+        """A turn begins: reset what clients have spent, and serve waiting clients first, one by one."""
         self._asked = False
         for share in self._spenders:
             share.spent = 0.0
@@ -208,7 +207,7 @@ class LoopShares:
                 self._ask()
 
     def _serve(self, share: ClientShare) -> None:
-        """Its slice."""
+        """Give a waiting client its slice."""
         waiting = share._waiting
         try:
             for _ in range(len(waiting)):

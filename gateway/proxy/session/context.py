@@ -1,4 +1,4 @@
-"""What the proxy's sessions share, and which are open. Built once by `runtime/`."""
+"""The state that the proxy's sessions share, and the open sessions. Built once by `runtime/`."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _log = structlog.get_logger("lockgate.proxy")
 
 
 class Sessions:
-    """Implements `SessionContext`, which says what its attributes are.
+    """Implements `SessionContext`, which documents the other attributes.
 
     Attributes:
-        open: the sessions, in the order in which they came.
-        admission: which connections are accepted.
-        handshakes: of TLS, with clients.
-        waiters: at gates, by principal.
-        asked_groups: unknown ones that clients have the sources asked about.
-        held: the memory of requests that wait.
-        answers: that of answers that are not taken.
-        unproven: that of requests before a login.
-        shares: of the event loop's time, by client.
-        accepts: slices of turns in which connections are accepted.
-        strangers: those in which clients that have not logged in are read, and closed.
-        first_reads: their sockets.
+        open: the sessions, in order of arrival.
+        admission: decides which connections are accepted.
+        handshakes: limits TLS handshakes with clients.
+        waiters: counts waiters at gates, by principal.
+        asked_groups: limits the questions to sources about unknown groups, by principal.
+        held: memory of waiting requests.
+        answers: memory of answers not read yet.
+        unproven: memory of requests before a login.
+        shares: the event loop's time, by client.
+        accepts: slices of turns for accepting connections.
+        strangers: slices of turns for reading and closing clients that have not logged in.
+        first_reads: the sockets of those clients.
         quotas: of writes to sources, by principal.
         connect: connects a session to its target broker; set by the listeners.
     """
@@ -94,9 +94,9 @@ class Sessions:
         self.tasks: set[asyncio.Task[None]] = set()
 
     def passes_writes(self) -> bool:
-        """Whether a Produce that nobody looked into may be passed on to the target.
+        """Whether an opaque Produce may be passed on to the target.
 
-        It may concern a topic that is or was mirrored, and those are written under the lease alone.
+        It may be for a topic that is or was mirrored, which may only be written under a valid lease.
         """
         return not self.routing.current.topics or self.wires.may_write()
 
@@ -119,7 +119,7 @@ class Sessions:
         self.stats.closed[cause] = self.stats.closed.get(cause, 0) + 1
 
     def lease_over(self) -> None:
-        """What the target may not have yet, it is not sent any more; its answer would go to nobody."""
+        """Stop sending writes to the target that it may not have yet: their answers could not be passed on."""
         if not self.routing.current.topics:
             return  # nothing is or was mirrored
         for session in tuple(self.open):

@@ -1,4 +1,4 @@
-"""One request's place in its connection: what was asked, and how it will be answered.
+"""One request of a connection, and how it is answered.
 
 An Exchange is created when a request's header is known and ends with its response (or with the connection).
 Handlers end it in exactly one of these ways: `reply`, `forward`, `drop`; or they close the session.
@@ -22,9 +22,9 @@ Transform = Callable[[memoryview], "Buffer | None"]
 
 
 class ExchangeSession(Protocol):
-    """The session of an exchange: who takes its answer. `listener`: the listener it came by, None: the first.
+    """The session of an exchange, which takes its answer. `listener`: the client's listener; None: the first one.
 
-    `max_elements`: of a request that is decoded.
+    `max_elements`: limit for a decoded request.
     """
 
     listener: Listener | None
@@ -34,7 +34,7 @@ class ExchangeSession(Protocol):
         """Take the framed response; it leaves when its turn comes."""
 
     def release(self, exchange: Exchange) -> None:
-        """Its request is held no more."""
+        """The exchange does not hold its request any more."""
 
     def send_upstream(self, exchange: Exchange, size: int, pieces: Sequence[Buffer]) -> None:
         """Send a framed request of `size` bytes to the target broker and expect its answer for `exchange`."""
@@ -44,11 +44,11 @@ class Exchange:
     """A request that awaits its response.
 
     `frame` is the request without its 4-byte size (empty for opaque requests, which are never collected).
-    `held`: bytes of it that the session holds. `room`: bytes that are kept free for its answer.
+    `held`: bytes of it that the session holds. `room`: bytes reserved for its answer.
     `response` is the framed response once known, while earlier exchanges of the connection still wait.
     `transform` turns the upstream's response frame (without size) into the framed response for the client;
     it returns None when it will call `reply`/`forward` itself later. None as transform = pass it through.
-    `edit` has the last word on the framed response, whoever answers.
+    `edit` changes the framed response last, whatever produced it.
     """
 
     __slots__ = (
@@ -88,17 +88,17 @@ class Exchange:
 
     @property
     def body(self) -> memoryview:
-        """The request's body: what follows its header."""
+        """The request's body, after its header."""
         return self.frame[self.body_offset :]
 
     def request(self, most: int | None = None) -> Any:
         """The request, decoded.
 
         Args:
-            most: entries of the array that it begins with. They are counted before any is decoded.
+            most: limit for the entries of the array at its beginning. They are counted before any is decoded.
 
         Raises:
-            MalformedFrame: it is none, it is too large, or it has more array elements than the gateway's limit.
+            MalformedFrame: it is malformed, too large, or has more array elements than the gateway's limit.
         """
         if most is not None:
             count = first_array_size(self.body, is_flexible(self.api_key, self.api_version))
@@ -125,10 +125,10 @@ class Exchange:
         self.forward_pieces(size, (self.frame[: self.body_offset], body), transform)
 
     def forward_pieces(self, size: int, pieces: Sequence[Buffer], transform: Transform | None) -> None:
-        """Send `pieces` (`size` bytes in all, header included) as this request to the target broker."""
+        """Send `pieces` (`size` bytes in total, header included) as this request to the target broker."""
         self.transform = framed if transform is None and self.edit is not None else transform
         self.session.send_upstream(self, size, pieces)
-        if self.transform is None:  # nobody looks at it any more
+        if self.transform is None:  # the request is not needed any more
             self.frame = _EMPTY
             self.session.release(self)
 
@@ -138,10 +138,10 @@ class Exchange:
 
 
 class WatchesAnswers(Protocol):
-    """Looks at answers on their way to clients: `AnswerWatch`."""
+    """Observes answers to clients: `AnswerWatch`."""
 
     def look(self, client_id: str | None, exchange: Exchange, response: Buffer) -> None:
-        """One, with its size in front; it may be cut off."""
+        """Observe one answer, with its size in front; it may be cut off."""
 
 
 _EMPTY = memoryview(b"")

@@ -1,4 +1,4 @@
-"""What a pause of a topic must wait for: the end of the transactions that may have the topic, and their markers."""
+"""Lets a pause of a topic wait for the transactions that may have the topic: for their end, and for their markers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = structlog.get_logger("lockgate.proxy")
 
 
 class TransactionPauses:
-    """`clock`: monotonic seconds."""
+    """The transactions that pauses wait for. `clock`: monotonic seconds."""
 
     def __init__(self, transactions: Transactions, placements: TopicPlacements, clock: Callable[[], float]) -> None:
         self._transactions = transactions
@@ -29,10 +29,10 @@ class TransactionPauses:
         self._clock = clock
 
     async def adopt(self, topics: Iterable[str]) -> None:
-        """Learn of transactions that were begun through another process and may have one of the topics: a pause waits
-        for them. Each cluster is asked once.
+        """Find transactions begun through another process that may have one of the topics: a pause waits for them, too.
+        Asks each cluster once.
 
-        Those of producers that do not use the gateway are none of its own.
+        Ignores transactions of producers that do not use the gateway.
         """
         sides: dict[TransactionSide, bool] = {}  # whether groups change sides with a topic of it
         for topic in topics:
@@ -58,20 +58,20 @@ class TransactionPauses:
                 async with self._transactions.lock(name):
                     await self._transactions.identify(name, record.client)
             elif known.open is None and moves_groups:
-                # Begun through a gateway that is gone, perhaps, with a group's offsets and no topic: what the
-                # leader asks of coordinators goes by topics.
+                # Perhaps begun through a gateway that is gone, with a group's offsets and no topic: the leader asks
+                # coordinators by topic, and would not find it.
                 async with self._transactions.lock(name):
                     await self._transactions.look_again(known)
 
     def blocking(self, topic: str) -> list[TransactionalProducer]:
         """The producers that a pause of the topic must wait for."""
         producers = self._transactions.producers()
-        closing = self._placements.closing() if producers else set[str]()  # asked per topic of a set, it goes by all
+        closing = self._placements.closing() if producers else set[str]()  # called per topic, depends on all
         groups = self._placements.groups_with(topic) if producers else frozenset[str]()
         return [each for each in producers if each.blocks(topic, closing) or _has_offsets(each, groups, closing)]
 
     def blocked_by(self, topic: str) -> str:
-        """The transaction that has been open longest, of those that a pause of the topic must wait for; '' if none."""
+        """The longest open transaction that a pause of the topic waits for, for people; '' if there is none."""
         blocking = self.blocking(topic)
         opened = [(p.open.since, p) for p in blocking if p.open is not None]
         if opened:
@@ -83,13 +83,13 @@ class TransactionPauses:
         return f"the markers of the last transaction of {blocking[0].transactional_id!r}" if blocking else ""
 
     def close(self, topic: str) -> None:
-        """The topic's pause is acknowledged: no transaction takes it in until the pause is over."""
+        """The topic's pause is acknowledged: no transaction may add it until the pause is over."""
         self._placements.close(topic)
 
     async def wait_for_end(self, topic: str) -> bool:
-        """Wait a little for the transactions that hold up a pause, having asked their coordinators about them.
+        """Ask the coordinators about the transactions that hold up a pause, and wait a little for them.
 
-        True when a marker may still come and nobody can tell: on a cluster from before Kafka 3.0.
+        True when a marker may still come and cannot be observed: on a cluster before Kafka 3.0.
         """
         untold = False
         for producer in self.blocking(topic):
@@ -106,7 +106,7 @@ class TransactionPauses:
         return untold
 
     async def _look_at(self, producer: TransactionalProducer) -> None:
-        """Its client may be gone, its end unanswered: the coordinator knows what became of the transaction."""
+        """Ask the coordinator for the state of the transaction: its client may be gone, its end unanswered."""
         if producer.in_transit or producer.in_flight:
             return
         async with self._transactions.lock(producer.transactional_id):
@@ -117,10 +117,10 @@ class TransactionPauses:
 
 
 def _has_offsets(producer: TransactionalProducer, groups: frozenset[str], closing: Set[str]) -> bool:
-    """It may have offsets of one of these groups in a transaction whose marker may come yet.
+    """The producer may have offsets of one of these groups in a transaction whose marker may still come.
 
-    A transaction that was found open at its coordinator has partitions of `__consumer_offsets` in place of groups: any
-    of them may be one of these groups'.
+    A transaction found open at its coordinator has partitions of `__consumer_offsets` instead of groups; any of them
+    may belong to one of these groups.
     """
     names = set(groups)
     if groups:
@@ -130,7 +130,7 @@ def _has_offsets(producer: TransactionalProducer, groups: frozenset[str], closin
 
 
 def _conclude(producer: TransactionalProducer, seen: SeenTransaction | None, identity: ProducerIdentity | None) -> None:
-    """What the coordinator says of a transaction that this process takes for open, or whose end is not resolved."""
+    """Apply the coordinator's answer to a transaction that this process takes for open, or whose end is unresolved."""
     if seen is not None and seen.is_open and seen.identity == identity:
         if producer.open is not None:
             producer.confirm()
