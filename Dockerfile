@@ -27,6 +27,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY configs/ configs/
 COPY protocol/ protocol/
 COPY gateway/ gateway/
+COPY lockgate/ lockgate/
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
  && /opt/lockgate/bin/pip install --no-deps --no-index dist/*.whl \
  && /opt/lockgate/bin/pip check
@@ -36,7 +37,7 @@ RUN cd /opt/lockgate/lib/python3*/site-packages \
       -exec rm -r {} + \
  && rm -rf pip pip-*.dist-info setuptools setuptools-*.dist-info pkg_resources _distutils_hack distutils-precedence.pth \
       /opt/lockgate/bin/pip* \
- && /opt/lockgate/bin/python -c "import gateway.runtime.process, gateway.cli.main"
+ && /opt/lockgate/bin/python -c "import gateway.runtime.process, gateway.cli.main, lockgate.command"
 
 FROM ${BASE}
 ARG BASE

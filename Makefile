@@ -113,8 +113,8 @@ test-quickstart: need-test venv ## Run `lockgate quickstart` from the wheel in a
 	@cat $(BUILD)/quickstart.txt
 
 .PHONY: test-wheel dist
-test-wheel: need-test venv ## Build wheel and sdist twice: equal to the byte, whole, and the wheel alone helps
-	@$(BIN)/pytest tests/wheel tests/test_packaging.py tests/hand/test_plain_install.py $(PYTEST_ARGS)
+test-wheel: need-test venv ## Build wheel and sdist twice: equal to the byte, whole; the wheel alone helps, serves and migrates
+	@$(BIN)/pytest tests/wheel tests/test_packaging.py tests/hand/test_plain_install.py tests/quickstart $(PYTEST_ARGS)
 dist: venv ## Build wheel and sdist into dist/, the same bytes from the same commit
 	@$(BIN)/python scripts/dist.py
 
