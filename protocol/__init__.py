@@ -1,4 +1,4 @@
-"""Kafka's protocol as bytes."""
+"""Kafka's protocol as bytes: frames, headers, messages, and record batches (`batch/`)."""
 
 from protocol import kafka_tables
 

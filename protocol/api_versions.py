@@ -1,4 +1,4 @@
-"""The gateway's own ApiVersions answer (v0-4), made from that of the broker behind it."""
+"""The gateway's own ApiVersions answer (v0-4), made from the target broker's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from protocol.header import frame_response
 from protocol.messages import ApiVersionsResponse
 
 HIDDEN_FEATURES = frozenset({"transaction.version"})
-"""Not shown: transactions v2 (KIP-890) would have producers expect of the source what it may not have."""
+"""Not shown: with transactions v2 (KIP-890) producers would rely on features that the source may lack."""
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,7 @@
-"""Questions that are asked again and again: an answer of the same bytes as the one before is not decoded once more.
+"""Repeated questions: an answer with the same bytes as the previous one is not decoded again.
 
-What many topics are like is asked every few seconds, and is nearly always what it was. To decode such an answer takes a
-hundred times as long as to see that it says nothing new.
+Metadata and configs of many topics are polled every few seconds, and hardly ever change. To decode such an answer takes
+a hundred times as long as to see that it says nothing new.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _SIZE = 16  # bytes of a digest
 
 
 class AnswerDigest(NamedTuple):
-    """An answer. `message`: None when it has the digest that was known. `digest`: of all but the throttle time."""
+    """An answer. `message`: None if it has the known digest. `digest`: of everything but the throttle time."""
 
     message: Any | None
     digest: bytes
 
 
 class _AskedAgain(RawRequest):
-    """`message`: of `protocol.messages`. `known`: the digest of what was told before; b"" of nothing."""
+    """`message`: of `protocol.messages`. `known`: the digest of the previous answer; b"" for none."""
 
     def __init__(self, message: Any, known: bytes) -> None:
         self._message = message
@@ -47,7 +47,7 @@ class _AskedAgain(RawRequest):
 
 
 class MetadataAgain(_AskedAgain):
-    """Of a MetadataRequest."""
+    """A repeated MetadataRequest."""
 
     API_KEY = ApiKey.METADATA
     max_version = MetadataRequest.max_version
@@ -55,7 +55,7 @@ class MetadataAgain(_AskedAgain):
 
 
 class DescribeConfigsAgain(_AskedAgain):
-    """Of a DescribeConfigsRequest."""
+    """A repeated DescribeConfigsRequest."""
 
     API_KEY = ApiKey.DESCRIBE_CONFIGS
     max_version = DescribeConfigsRequest.max_version

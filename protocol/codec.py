@@ -1,4 +1,4 @@
-"""Messages to bytes and back, for all that is not on the hot path. Classes are in `protocol.messages`."""
+"""Encodes and decodes messages off the hot path. Their classes are in `protocol.messages`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_REQUEST_BYTES = 4 * 1024 * 1024
 MAX_REQUEST_ELEMENTS = 200_000
 """Most array elements in a request to decode: each may be 2 bytes, and takes 80 bytes and 2 microseconds here."""
 OLD_FORMS: Mapping[Any, int] = MappingProxyType({MetadataRequest: 0, DeleteTopicsRequest: 5})
-"""Request classes that say the same in other fields up to these versions, which their own encoders see to."""
+"""Request classes that use other fields up to these versions; their own encoders handle that."""
 _UNLIMITED = 1 << 62
 
 
@@ -93,6 +93,6 @@ def encode_response(message: Any, key: int, version: int, correlation_id: int) -
 
 
 def consumer_group_heartbeat_error(version: int, correlation_id: int, error_code: int) -> bytes:
-    """A ConsumerGroupHeartbeat response (framed) that carries nothing but an error."""
+    """A ConsumerGroupHeartbeat response (framed) that carries only an error."""
     response = ConsumerGroupHeartbeatResponse(error_code=error_code)
     return encode_response(response, ApiKey.CONSUMER_GROUP_HEARTBEAT, version, correlation_id)

@@ -32,7 +32,7 @@ Topic: TypeAlias = str | bytes
 """A topic's name up to v12, its 16-byte id from v13 on."""
 
 MAX_PARTS = 100_000
-"""Topics, and partitions, in one response; each takes memory here, and no broker leads as many."""
+"""Limit for topics, and for partitions, in one response: each takes memory here, and no broker leads that many."""
 
 NO_SESSION = 0
 """Session id of a request that opens a session or uses none."""
@@ -121,13 +121,13 @@ def build_request_body(
 
     Args:
         version: 4 to 15.
-        topics: what to fetch; in a session only what is new or has changed.
+        topics: the partitions to fetch; in a session only new and changed ones.
         max_wait_ms: how long the broker may wait for `min_bytes`.
-        min_bytes: answer as soon as there are so many.
+        min_bytes: the broker answers as soon as it has this many.
         max_bytes: of the whole response (the first batch comes whole, however large).
         read_committed: only up to the last stable offset, with the aborted transactions.
         session: v7+; the default uses none.
-        forgotten: partitions to take out of the session.
+        forgotten: partitions to remove from the session.
         rack_id: v11+; lets the broker name a nearer replica.
     """
     flexible = is_flexible(ApiKey.FETCH, version)
@@ -289,12 +289,12 @@ _CODE_V5 = Struct(">ih24x")
 
 
 def peek_errors(body: Buffer, version: int, most: int) -> list[tuple[Topic, int]]:
-    """(topic, error code) of the partitions of a response that may be cut off, as far as they are there.
+    """(topic, error code) of the partitions of a response, up to where it is cut off.
 
-    Goes from partition to partition by lengths; no record is looked at, nor copied.
+    Skips from partition to partition by lengths; reads and copies no record.
 
     Args:
-        most: partitions that are looked at.
+        most: how many partitions to read at most.
     """
     found: list[tuple[Topic, int]] = []
     try:

@@ -9,7 +9,7 @@ from protocol.wire import Buffer
 
 SIZE_BYTES = 4
 SIZE = Struct(">i")
-"""What stands before a frame."""
+"""The size field before a frame."""
 
 
 def framed(head: Buffer, body: Buffer = b"") -> bytes:
@@ -31,15 +31,15 @@ class FrameReader:
         self.max_bytes = max_bytes
         self._chunks: list[bytes] = []  # the beginning of an unfinished frame, with its size
         self._have = 0
-        self._need = SIZE_BYTES  # bytes until there is something to do: the size, or size + frame
+        self._need = SIZE_BYTES  # bytes needed for the next step: the size, or size + frame
 
     @property
     def pending(self) -> int:
-        """Bytes held of a frame that is not complete."""
+        """How many bytes of an incomplete frame are held."""
         return self._have
 
     def feed(self, data: Buffer) -> list[bytes | memoryview]:
-        """Take the next bytes of the stream; return the frames that are whole now, in order.
+        """Take the next bytes of the stream; return the frames that are now complete, in order.
 
         `bytes` are not copied when they hold whole frames; other buffers are copied once.
 

@@ -30,7 +30,7 @@ _MAX_PARTS: Final = 1_000_000
 
 
 class OffsetFound(NamedTuple):
-    """Of one partition. Offset, timestamp and epoch are -1 where there is none."""
+    """The answer for one partition. Offset, timestamp and epoch are -1 where there is none."""
 
     topic: str
     partition: int
@@ -41,10 +41,10 @@ class OffsetFound(NamedTuple):
 
 
 class ListOffsets(RawRequest):
-    """`topics`: name -> (partition, timestamp). `replica_id`: -1 of a consumer, -2 to see the log end.
+    """`topics`: name -> (partition, timestamp). `replica_id`: -1 for a consumer, -2 to see the log end.
 
-    `epochs`: name -> partition -> its leader's epoch, as whoever asks knows it (KIP-320): a broker of another one
-    refuses (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH). With replica id -2 followers answer, too; only the epoch tells.
+    `epochs`: name -> partition -> the leader epoch that the caller knows (KIP-320): a broker with another one refuses
+    (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH). With replica id -2 followers answer, too; only the epoch excludes them.
     """
 
     API_KEY = ApiKey.LIST_OFFSETS
@@ -65,7 +65,7 @@ class ListOffsets(RawRequest):
         self._read_committed = read_committed
 
     def encode(self, version: int) -> bytes:
-        """See `RawRequest`. Raises ValueError for a version that cannot say it."""
+        """See `RawRequest`. Raises ValueError for a version without an isolation level."""
         if self._read_committed and version < _ISOLATION_FROM:
             raise ValueError(f"ListOffsets v{version} knows no isolation level")
         flexible = is_flexible(ApiKey.LIST_OFFSETS, version)
@@ -93,8 +93,8 @@ class ListOffsets(RawRequest):
 
 
 class LatestOffsets(ListOffsets):
-    """The same with an answer that is made of nothing but numbers: {topic: {partition: offset}}, or None when the
-    broker refuses one of them."""
+    """Same as `ListOffsets`, with only numbers as the answer: {topic: {partition: offset}}, or None when the broker
+    refuses one of the partitions."""
 
     def decode(self, body: Buffer, version: int) -> Any:
         """See `RawRequest`."""
@@ -106,7 +106,7 @@ def offsets_found(body: Buffer, version: int) -> list[OffsetFound]:
     """Read an answer.
 
     Raises:
-        MalformedFrame: it is none.
+        MalformedFrame: not a ListOffsets answer.
     """
     found: list[OffsetFound] = []
     for topic, told in _told(body, version):
@@ -119,10 +119,10 @@ def offsets_found(body: Buffer, version: int) -> list[OffsetFound]:
 
 @parser
 def latest_found(body: Buffer, version: int) -> dict[str, dict[int, int]] | None:
-    """Read an answer for its offsets alone; None when a partition has an error.
+    """Read only the offsets of an answer; None when a partition has an error.
 
     Raises:
-        MalformedFrame: it is none.
+        MalformedFrame: not a ListOffsets answer.
     """
     found: dict[str, dict[int, int]] = {}
     for topic, told in _told(body, version):
@@ -133,7 +133,7 @@ def latest_found(body: Buffer, version: int) -> dict[str, dict[int, int]] | None
 
 
 def _told(body: Buffer, version: int) -> Iterator[tuple[str, list[tuple[int, ...]]]]:
-    """By topic the numbers of its partitions: partition, error, timestamp, offset, from v4 the leader epoch, ..."""
+    """Per topic, the numbers of its partitions: partition, error, timestamp, offset, from v4 the leader epoch, ..."""
     view = body if isinstance(body, memoryview) else memoryview(body)
     flexible = is_flexible(ApiKey.LIST_OFFSETS, version)
     read_size, read_name = array_reader(flexible), string_reader(flexible)

@@ -1,7 +1,7 @@
-"""Small changes to whole bodies: the fields that matter are found by position, all the rest is one slice.
+"""Small changes to whole bodies: finds the fields by position, and keeps the rest as slices.
 
-Where brokers' addresses are in responses: Metadata v0-13, FindCoordinator v0-6, DescribeCluster v0-2 (here), and
-the tagged NodeEndpoints of Produce v10+ and Fetch v16+ (`strip_node_endpoints`).
+Responses with brokers' addresses: Metadata v0-13, FindCoordinator v0-6, DescribeCluster v0-2 (here), and the tagged
+NodeEndpoints of Produce v10+ and Fetch v16+ (`strip_node_endpoints`).
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def _patch_coordinators(body: Buffer, version: int, mapping: Mapping) -> bytes:
 
 
 def _patch_many_coordinators(body: Buffer, mapping: Mapping) -> bytes:
-    """An admin client asks for all its groups at once, and brokers are few: each is patched once. Entries are walked
-    over by their lengths, which nearly always have one byte."""
+    """Patch many coordinators, each broker once: an admin client asks for all its groups together, and brokers are few.
+    Skips entries by their lengths, which nearly always have one byte."""
     count, at = array_reader(True)(body, 4)
     pieces: list[Buffer] = []
     patched: dict[bytes, Buffer] = {}
@@ -132,7 +132,7 @@ def _patch_many_coordinators(body: Buffer, mapping: Mapping) -> bytes:
             patched[node] = shown
         pieces += (body[kept:node_at], shown)
         kept = end
-        length = body[end + 2]  # of the message, behind the error code
+        length = body[end + 2]  # of the message, after the error code
         at = end + 2 + (length or 1) if length < _TWO_BYTES else read_compact_string(body, end + 2)[1]
         at = at + 1 if not body[at] else skip_tags(body, at)
     pieces.append(body[kept:])
@@ -173,7 +173,7 @@ def patch_metadata_request_auto_create(body: Buffer, version: int, allow: bool) 
 
 @parser
 def strip_node_endpoints(key: int, version: int, body: Buffer) -> Buffer:
-    """Take the NodeEndpoints out of a Produce (v10+) or Fetch (v16+) response; `body` itself if it has none.
+    """Remove the NodeEndpoints from a Produce (v10+) or Fetch (v16+) response; `body` itself if it has none.
 
     The ids of new leaders stay: clients know these nodes by the addresses they got from Metadata.
 
@@ -195,10 +195,10 @@ def strip_node_endpoints(key: int, version: int, body: Buffer) -> Buffer:
 
 
 def with_produce_throttle(version: int, response: Buffer, throttle_ms: int) -> bytes:
-    """A Produce response of v3 to v9, framed or not, with a throttle time of at least so much. Never shorter.
+    """A Produce response of v3 to v9, framed or not, with at least this throttle time.
 
-    The field is the last one; with v9 an empty section of tagged fields follows. With one that is not empty the
-    response stays as it is.
+    The field is the last one; in v9 a section of tagged fields follows. If that is not empty, the response is not
+    changed.
     """
     patched, flexible = bytearray(response), version >= _PRODUCE_FLEXIBLE_FROM
     at = len(patched) - 4 - flexible

@@ -23,7 +23,7 @@ _ANSWERED = (-1, 1)  # acks
 _INT16 = INT16.unpack_from
 _TOPIC_ID = Struct("16s").unpack_from
 _TWO_BYTES = Struct("BB").unpack_from
-_SEARCHED_BYTES = 2_048  # a topic takes 0.5 us to visit, as much as a search of so many bytes
+_SEARCHED_BYTES = 2_048  # visiting a topic takes 0.5 us, as long as searching this many bytes
 _FETCH_BY_ID = 13
 _FETCH_PARTITION = 33  # bytes of a partition in a Fetch request from v12 on, when its tagged fields are empty
 
@@ -59,8 +59,8 @@ def transactional_id_end(body: Buffer, version: int) -> int:
 
 
 def plain_topic(frame: Buffer, version: int, at: int = 12) -> str | None:
-    """The topic of a Produce request that is answered, has one topic, and is outside of a transaction; None when it
-    takes a closer look, or is cut off.
+    """The topic of a Produce request with acks, one topic, and no transaction; None when it needs a closer look, or is
+    cut off.
 
     Args:
         frame: the request, may be cut off.
@@ -90,10 +90,10 @@ def plain_topic(frame: Buffer, version: int, at: int = 12) -> str | None:
 
 
 def acks_without(prefix: bytes, frame: Buffer, whole: int, version: int, at: int) -> int | None:
-    """`acks` of a Produce request of which no topic, nor the transactional id, begins with `prefix`.
+    """`acks` of a Produce request without a topic or transactional id that begins with `prefix`.
 
-    None when it takes a closer look. Goes from name to name by lengths. All names have to be there, what follows the
-    last one may be cut off.
+    None when it needs a closer look. Skips from name to name by lengths. All names must be there; the frame may be cut
+    off after the last one.
 
     Args:
         whole: bytes that the frame has when it is not cut off.
@@ -126,7 +126,7 @@ def acks_without(prefix: bytes, frame: Buffer, whole: int, version: int, at: int
 
 
 def _others_flexible(frame: Buffer, size: int, at: int, prefix: bytes) -> bool:
-    """Whether the topics of a Produce, of which the array begins at `at`, are none that begin with `prefix`."""
+    """Whether no topic of a Produce, whose array begins at `at`, begins with `prefix`."""
     topics = frame[at]
     if topics == 2:
         at += 1
@@ -163,7 +163,7 @@ def _others_flexible(frame: Buffer, size: int, at: int, prefix: bytes) -> bool:
 
 
 def _others(frame: Buffer, size: int, at: int, prefix: bytes) -> bool:
-    """The same of an array of classic encoding."""
+    """Same as `_others_flexible`, for an array in classic encoding."""
     (topics,) = INT32.unpack_from(frame, at)
     if topics > 1 and size < _SEARCHED_BYTES * topics and len(frame) >= size:
         return prefix not in bytes(frame)
@@ -202,7 +202,7 @@ def fetches_others(prefix: bytes, ids: Container[bytes], frame: Buffer, whole: i
             return False
         at += 26 if version < 15 else 22  # the replica's id, until v14; sizes and times, the session
         topics = frame[at]
-        if topics == 1:  # what was asked for before is read on
+        if topics == 1:  # an empty array: the session goes on unchanged
             return True
         if topics == 2:
             return _TOPIC_ID(frame, at + 1)[0] not in ids

@@ -32,7 +32,7 @@ from protocol.wire import (
 )
 
 MAX_PARTS = 100_000
-"""Topics, and partitions, in one message; each takes memory here, and no broker leads as many."""
+"""Limit for topics, and for partitions, in one message: each takes memory here, and no broker leads that many."""
 
 _FLEXIBLE_FROM = FLEXIBLE_FROM[ApiKey.PRODUCE]
 _ACKS_TIMEOUT = Struct(">hi")
@@ -61,7 +61,7 @@ class ProduceRequestView(NamedTuple):
 
 
 class PartitionResult(NamedTuple):
-    """What became of one partition's records. Fields that a version lacks have Kafka's defaults.
+    """The result for one partition's records. Fields that a version lacks have Kafka's defaults.
 
     `record_errors` names records (by index in the batch) that made the broker drop the batch (KIP-467).
     """
@@ -191,7 +191,8 @@ def build_restamped_body(
     timeout_ms: int,
     topics: Mapping[str, Sequence[tuple[int, bytes, Buffer]]],
 ) -> list[Buffer]:
-    """The same with records in two parts: (partition, new beginning, the rest). The rest is used as it is."""
+    """Same as `build_request_body`, with records in two parts: (partition, new beginning, rest). Does not copy the
+    rest."""
     flexible = version >= _FLEXIBLE_FROM
     tags = _TAGS if flexible else b""
     pieces: list[Buffer] = []
@@ -232,7 +233,7 @@ def scan_response(body: Buffer, version: int) -> list[PartitionResult]:
 
 @parser
 def scan_answer(body: Buffer, version: int) -> tuple[list[PartitionResult], int]:
-    """As `scan_response`, and `throttle_time_ms` (KIP-219), which follows the results. Versions from 1 on.
+    """Same as `scan_response`, plus `throttle_time_ms` (KIP-219), which follows the results. Versions from 1 on.
 
     Raises:
         MalformedFrame: not such a response.
@@ -284,7 +285,7 @@ _INT32_AT = Struct(">i").unpack_from
 _RESULT_V3 = Struct(">ihqq")  # index, error code, base offset, log append time
 _RESULT_V5 = Struct(">ihqqq")  # and log start offset
 _RECORD_ERRORS = 8  # the version that added them
-_PLAIN = Struct(">ihqqq3s")  # the whole result, in a flexible version, of a batch that was appended without more ado
+_PLAIN = Struct(">ihqqq3s")  # the whole result of a batch appended without errors, in a flexible version
 _NO_ERRORS = b"\1\0\0"  # an empty array, a null string, no tagged fields
 
 

@@ -1,5 +1,5 @@
-"""Requests that are written, and whose answers are read, by position: where they are about thousands of partitions,
-`protocol.codec` would make an object for each.
+"""Requests encoded, and answers decoded, by position: for thousands of partitions `protocol.codec` would make an object
+for each.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _THROTTLE: Final = slice(0, 4)
 
 
 def throttle_ms(request: RawRequest, body: Buffer, version: int) -> int:
-    """What its answer says of throttling (KIP-124), 0 where it says nothing."""
+    """The throttle time in the request's answer (KIP-124); 0 if the version has none."""
     return int.from_bytes(body[_THROTTLE], signed=True) if version >= request.throttled_from else 0
 
 
 class RawRequest(ABC):
-    """In place of a message of `protocol.messages`, for whoever sends one.
+    """Can be sent instead of a message of `protocol.messages`.
 
-    `throttled_from`: the version from which on its answer begins with how long the broker throttles.
+    `throttled_from`: the first version whose answer begins with the throttle time.
     """
 
     API_KEY: ClassVar[ApiKey]
@@ -34,4 +34,4 @@ class RawRequest(ABC):
 
     @abstractmethod
     def decode(self, body: Buffer, version: int) -> Any:
-        """What its answer says. Raises MalformedFrame when it is no such answer."""
+        """The content of the answer. Raises MalformedFrame for anything else."""

@@ -1,11 +1,11 @@
-"""Background work that nobody awaits: named, kept, ended together, and never silently dead.
+"""Background work that no task awaits: named, kept, ended together, and never silently dead.
 
-Pauses end together (`together`), so that a process at rest wakes up for all of them at once.
-A gateway has some twenty things that it looks at once a second. A look itself is next to nothing; what costs is to be
-woken: the process's memory has fallen out of the processor's caches since the last time. Each pause for itself begins
-when its look has ended, so after a minute twenty looks are twenty wake-ups. So pauses of a second and more end at whole
-seconds of the event loop's clock, or at half ones where a whole one would come too early. What is looked at once a
-second comes to the whole seconds so within two looks, and stays there.
+Pauses end together (`together`), so that an idle process wakes up once for all of them. A gateway has some twenty loops
+that run once a second. A run costs next to nothing; the wake-up is expensive, because the process's memory has left the
+processor's caches. A pause begins when its loop's run has ended, so after a minute twenty loops would be twenty
+wake-ups. So pauses of a second and more end at whole seconds of the event loop's clock, or at half seconds where a
+whole one would come too early. A loop that runs once a second reaches the whole seconds within two runs, and stays
+there.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import structlog
 
 STEP_S: Final = 0.5
 SHORTER_S: Final = 0.6
-"""The most that a pause is shortened by: more than half a second, or a look that comes to its end some milliseconds
-after a half second would never get to the whole ones."""
+"""The most by which a pause is shortened: more than half a second, or a run that ends some milliseconds after a half
+second would never reach the whole ones."""
 _EARLY_S: Final = 0.005
-"""A timer may go off so early. It counts as in time, or the next pause would be a step shorter."""
+"""How early a timer may fire. It still counts as in time, or the next pause would be a step shorter."""
 
 
 def together(seconds: float, now: float) -> float:
     """How long to pause at `now`, on the event loop's clock, to wake up with others.
 
-    At most `seconds`, but for a few milliseconds, and at most `SHORTER_S` below that. A pause of less than a second
-    stays as it is.
+    At most `seconds`, give or take a few milliseconds, and at most `SHORTER_S` below that. A pause of less than a
+    second is not changed.
     """
     if seconds < 2 * STEP_S:
         return seconds
@@ -40,11 +40,11 @@ def together(seconds: float, now: float) -> float:
 _log = structlog.get_logger("lockgate.control")
 AGAIN_S = 1.0
 deaths: dict[str, int] = {}
-"""How often what is to run all the time has failed and was begun again, by name."""
+"""How often work that must run all the time has failed and was restarted, by name."""
 
 
 async def kept_running(work: Callable[[], Awaitable[None]], name: str) -> None:
-    """Run `work`, which never fails by its own account. When it does, that is logged, and it is begun again."""
+    """Run `work`, which should never fail. If it does, log the failure and start it again."""
     while True:
         try:
             return await work()
@@ -62,23 +62,23 @@ class Background:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Run `work`; an exception that reaches its end is logged, it stops nothing else."""
+        """Run `work`. An exception is logged, and affects nothing else."""
         task = asyncio.create_task(_guarded(work, name), name=name)
         task.add_done_callback(lambda _: work.close())  # cancelled before its first step, it was never awaited
         self.keep(task)
 
     def keep(self, task: asyncio.Task[Any]) -> None:
-        """Hold on to a task whose exception somebody else looks at."""
+        """Keep a task whose exception its creator handles."""
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # taken: asyncio would else complain of one that nobody awaited
+            task.exception()  # marks it as retrieved, or asyncio would log it
 
     def every(self, seconds: float | Callable[[], float], work: Callable[[], Awaitable[None]], name: str) -> None:
-        """Run `work` again and again, first after `seconds`, then so long after its last end as `together` lets it. A
+        """Run `work` repeatedly, first after `seconds`, then after pauses of that length, adjusted by `together`. A
         failure is logged, not final."""
         pause = seconds if callable(seconds) else lambda: seconds
 
@@ -92,7 +92,7 @@ class Background:
         self.spawn(loop(), name)
 
     async def close(self) -> None:
-        """Cancel what runs, and what that begins in its end, and wait for all of it."""
+        """Cancel all tasks, also those that they start while ending, and wait for them."""
         while tasks := list(self._tasks):
             for task in tasks:
                 task.cancel()

@@ -30,5 +30,5 @@ class Backoff:
         return wait * (0.8 + 0.4 * self._rng())
 
     def reset(self) -> None:
-        """It worked: begin again at the base."""
+        """A try succeeded: start again at the base."""
         self.failures = 0

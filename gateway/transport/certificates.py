@@ -1,10 +1,10 @@
-"""Certificates of TLS peers: whose one is, and which ones their authority has taken back.
+"""Certificates of TLS peers: their subject, and whether their authority has revoked them.
 
 The subject is written as Kafka's brokers write it: Java's `X500Principal.getName()`, RFC 2253.
 
-What was taken back is in a CRL (RFC 5280) beside the CA, in PEM. OpenSSL looks a certificate up in the list of who has
-signed it, and refuses one for which there is no list, or only a list whose time is over: so a list that nobody renews
-lets nobody in, rather than everybody.
+Revoked certificates are in a CRL (RFC 5280) next to the CA, in PEM. OpenSSL looks a certificate up in its issuer's
+list, and refuses it if there is no list, or only an expired one: so a list that is not renewed admits no peer, rather
+than every peer.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from cryptography.x509.oid import NameOID
 
 
 def refuse_revoked(context: ssl.SSLContext, crl: Path) -> None:
-    """Have a context refuse peers whose own certificate is in the list.
+    """Make a context refuse peers whose own certificate is in the list.
 
     Raises:
-        OSError, ValueError: the file cannot be read, or is no list. (ssl.SSLError is an OSError.)
+        OSError, ValueError: the file cannot be read, or is no CRL. (ssl.SSLError is an OSError.)
     """
     try:
         x509.load_pem_x509_crl(crl.read_bytes())
@@ -32,7 +32,7 @@ def refuse_revoked(context: ssl.SSLContext, crl: Path) -> None:
 
 
 def hosts_of(certificates: bytes) -> list[str]:
-    """The hosts that a server's certificate in PEM is good for, its chain aside. Raises ValueError when it is none."""
+    """The hosts for which a server's PEM certificate is valid; ignores its chain. Raises ValueError if it is none."""
     try:
         own = x509.load_pem_x509_certificates(certificates)[0]
         return own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(
@@ -53,11 +53,11 @@ _KEYWORDS: Final = {
     NameOID.DOMAIN_COMPONENT: "DC",
     NameOID.USER_ID: "UID",
 }
-"""What RFC 2253 has a word for; of anything else Java writes the number, and the value in hexadecimal."""
+"""The attributes with a keyword in RFC 2253; for others Java writes the number, and the value in hexadecimal."""
 
 
 def subject_of(certificate: bytes) -> str:
-    """Of a certificate in DER. Raises ValueError when it is none."""
+    """The subject of a certificate in DER. Raises ValueError if it is none."""
     subject = x509.load_der_x509_certificate(certificate).subject
     return ",".join("+".join(map(_attribute, part)) for part in reversed(subject.rdns))
 

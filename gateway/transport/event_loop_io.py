@@ -1,4 +1,4 @@
-"""What the wires of one event loop share, and what a wire asks of those around it."""
+"""What the wires of one event loop share, and the interfaces that a wire uses."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ READ_BYTES: Final = 128 * 1024
 
 
 class Receiver(Protocol):
-    """Who takes what a wire reads. The names are asyncio's, so that one class can sit at a transport too."""
+    """Takes the bytes that a wire reads. The names are asyncio's, so that a class can also serve a transport."""
 
     def data_received(self, data: memoryview) -> None:
-        """Bytes arrived. They change after the call: what is to be kept has to be copied."""
+        """Bytes arrived. They change after the call: copy what must be kept."""
 
     def peeked(self, data: memoryview) -> bool:
         """The beginning of the next frame, still unread. True: it is opaque and large, and counts as begun."""
@@ -24,16 +24,16 @@ class Receiver(Protocol):
         """The peer closed (None) or the connection broke."""
 
     def pause_writing(self) -> None:
-        """More waits to be written than should."""
+        """Too many bytes wait to be written."""
 
     def resume_writing(self) -> None:
-        """Nothing waits any more."""
+        """No bytes wait any more."""
 
 
 class Opaque(Protocol):
-    """Knows how much of what comes next nobody wants to see.
+    """Knows how many of the next bytes are opaque.
 
-    `collects`: somebody has wanted to see the last frame whole, and will the next one.
+    `collects`: the last frame was collected whole, and the next one probably will be.
     """
 
     collects: bool
@@ -43,32 +43,32 @@ class Opaque(Protocol):
         """Bytes of the current opaque frame that are still to come."""
 
     def skipped(self, count: int) -> None:
-        """So many of them were passed on without being seen."""
+        """`count` of them were passed on unseen."""
 
 
 class Dirty(Protocol):
-    """Has something to write. `to_broker`: what a lease allows to be written goes here."""
+    """Has bytes to write. `to_broker`: to a broker, so they may need a valid lease."""
 
     to_broker: bool
 
     def flush(self) -> None:
-        """Write it."""
+        """Write them."""
 
     def discard(self) -> None:
-        """Write none of it, and close: it may not be sent any more."""
+        """Drop them, and close: they may not be sent any more."""
 
 
 class EventLoopIO:
-    """What all wires of one event loop share: the receive buffer, pipes, and writes that are collected.
+    """What all wires of one event loop share: the receive buffer, pipes, and collected writes.
 
-    Between `collect` and `flush` nothing is written: a burst of answers to one peer leaves in one go.
+    Between `collect` and `flush` nothing is written, so that a burst of answers to one peer leaves in one write.
 
-    What was collected under a lease (`fleet/rules/leases.py`) leaves under it too: the process may have been stopped
-    in between, and what it wrote then by its old routes would be in nobody's account.
+    Writes collected under a lease (`fleet/rules/leases.py`) leave only under a valid lease: the process may have been
+    suspended in between, and a pause would not count what it then writes by its old routes.
 
     Attributes:
-        lease_valid: asked by `may_write`, and once more before anything leaves that was written on its word.
-        under_lease: there is such among what was collected last.
+        lease_valid: asked by `may_write`, and again before such writes leave.
+        under_lease: the collected writes include some that were allowed by `may_write`.
     """
 
     __slots__ = ("buffer", "collecting", "dirty", "lease_valid", "loop", "pipes", "under_lease", "view")
@@ -84,25 +84,25 @@ class EventLoopIO:
         self.dirty: list[Dirty] = []
 
     def may_write(self) -> bool:
-        """May what a write pause concerns be written now? What is collected then leaves only if it still may."""
+        """Whether writes to mirrored topics are allowed now. Those collected then leave only if they still are."""
         valid = self.lease_valid()
         if valid:
             self.under_lease = True
         return valid
 
     def collect(self) -> None:
-        """Collect what is written, until `flush`."""
+        """Collect writes until `flush`."""
         if not self.collecting:
             self.collecting, self.under_lease = True, False
 
     def collect_until(self, later: Callable[[Callable[[], None]], None]) -> None:
-        """Collect what is written until `later` calls what it is given; nothing, where somebody else flushes."""
+        """Collect writes until `later` calls the function it gets. Does nothing if writes are collected already."""
         if not self.collecting:
             self.collect()
             later(self.flush)
 
     def flush(self) -> None:
-        """Write what was collected, each wire's in one go; nothing to brokers, if it was under a lease that is over."""
+        """Write each wire's collected bytes at once; but nothing to brokers if they need a lease that is over."""
         self.collecting = False
         dirty, self.dirty = self.dirty, []
         over = self.under_lease and not self.lease_valid()

@@ -1,9 +1,9 @@
-"""Sockets that are read when somebody else says so: each tells once that there is something to read, and waits.
+"""Sockets that are read on a schedule: each reports once that it is readable, and then waits until it is read.
 
-An event loop calls every socket's reader in the turn in which there is something to read, however many there are. Here
-they stand behind one descriptor of the loop's (an epoll in an epoll): a turn takes a bounded number of those that are
-ready, each is handed to `when_due`, and tells nothing more until it was read. So a thousand that become ready at once
-are as many turns as `when_due` makes of them, and those that wait cost nothing meanwhile.
+An event loop calls the readers of all readable sockets in the same turn, however many there are. Here the sockets are
+behind one descriptor of the loop (an epoll in an epoll): a turn takes a bounded number of ready ones, passes each to
+`when_due`, and none reports again until it was read. So `when_due` decides over how many turns a thousand sockets that
+become ready together are read, and those that wait cost nothing meanwhile.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _ONCE: Final = select.EPOLLIN | select.EPOLLONESHOT if hasattr(select, "epoll") 
 
 
 class Readers(Protocol):
-    """Has a function called when there is something to read. An event loop is one."""
+    """Calls a function when a socket is readable. An event loop is one."""
 
     def add_reader(self, fd: int, callback: Callable[[], Any], /) -> object:
-        """From now on, as long as there is something."""
+        """Call `callback` whenever the socket is readable."""
 
     def remove_reader(self, fd: int, /) -> object:
-        """No more."""
+        """Stop calling it."""
 
 
 class FirstReads:
-    """Of one event loop.
+    """The scheduled sockets of one event loop.
 
     Args:
-        when_due: does something for a host, now or later.
+        when_due: (host, work): runs work for a host, now or later.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, when_due: Callable[[str, Callable[[], None]], None]) -> None:
@@ -43,11 +43,11 @@ class FirstReads:
         self._readers: dict[int, _ReadSocket] = {}
 
     def of(self, host: str) -> Readers:
-        """For connections from there; where there is no epoll, the loop itself."""
+        """The readers for connections from a host; without epoll, the loop itself."""
         return _OfHost(self, host) if _ONCE else self._loop
 
     def close(self) -> None:
-        """Read nobody any more."""
+        """Stop reading all sockets."""
         if self._epoll is not None:
             self._loop.remove_reader(self._epoll.fileno())
             self._epoll.close()

@@ -1,8 +1,8 @@
-"""What a gateway takes from the machine it runs on: clocks, random numbers, sockets, services below its own code.
+"""What a gateway uses of its machine: clocks, random numbers, sockets, services below its own code.
 
-Everything that `lockgate serve` runs asks here, or its event loop, and nobody else: a gateway whose `Host` is another
-one lives in another world (`tests/simulation/` runs whole fleets in one process, in virtual time). Below the seam are
-plain sockets (`transport/wire.py`) and uvicorn.
+Everything that `lockgate serve` runs uses only this and its event loop: with another `Host` a gateway runs in another
+world (`tests/simulation/` runs whole fleets in one process, in virtual time). Below this seam are plain sockets
+(`transport/wire.py`) and uvicorn.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class Host:
     """By default the machine itself.
 
     Attributes:
-        monotonic: seconds; for how long something took, or is believed.
-        boot: seconds that also count while the machine sleeps: for leases.
+        monotonic: seconds; for durations.
+        boot: seconds that also count while the machine sleeps; for leases.
         wall_ms: milliseconds since the epoch; for records, never for a decision.
-        rng: for jitter and choices that guard nothing.
-        token_hex: so many random bytes that nobody can guess, in hexadecimal.
+        rng: for jitter and choices without security.
+        token_hex: the given number of unpredictable random bytes, in hexadecimal.
         new_id: an identity, as hexadecimal digits.
         name_lock: a gateway's name -> the lock that proves when its process is gone (`transport/name_lock.py`).
-        plain_sockets: connections without TLS are sockets of our own (`transport/wire.py`); else the event loop's
-        transports.
-        encrypts_peers: gateways talk over TLS; else as they are, on a network that is made up.
-        serve_api: (ASGI application, API settings) -> what has `start` and `close`; None: `runtime/api.py`.
+        plain_sockets: connections without TLS are our own sockets (`transport/wire.py`); else the event loop's
+            transports.
+        encrypts_peers: gateways talk over TLS; else in the clear, on a simulated network.
+        serve_api: (ASGI application, API settings) -> an object with `start` and `close`; None: `runtime/api.py`.
         create_app, create_own_app: make the REST applications; None: those of `api/`.
     """
 

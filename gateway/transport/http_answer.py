@@ -1,10 +1,10 @@
-"""An answer of an HTTP service that is asked by this gateway, within bounds that the service cannot stretch.
+"""Reads an HTTP service's answer, within limits that the service cannot exceed.
 
-The services (schema registries, issuers of tokens and of their keys) are named by whoever runs the gateway or makes
-links, and may be anybody's by the time they are asked. httpx inflates what it is given before anybody sees its size,
-layer upon layer: two kilobytes become two gigabytes. And its time limits are for one read each, so a service that
-trickles holds who waits for it for ever. So nothing compressed is asked for or taken, bytes are counted as they come,
-and the whole has a deadline.
+The services (schema registries, issuers of tokens and of their keys) are named by those who run the gateway or create
+links, and may belong to anyone by the time they are asked. httpx inflates an answer before its size can be checked,
+layer upon layer: two kilobytes become two gigabytes. Its timeouts are per read, so a service that trickles blocks the
+caller for ever. So compressed answers are neither requested nor accepted, bytes are counted as they arrive, and the
+whole request has a deadline.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PLAIN = ("", "identity")
 
 
 class AnswerError(OSError):
-    """There is no answer that can be used; one line that says why."""
+    """There is no usable answer; the message says why, in one line."""
 
 
 async def bounded_answer(

@@ -2,11 +2,11 @@
 
 Bytes are read straight into a chunk; a frame that lies inside it is handed out as a read-only view of the
 chunk, without a copy. A frame that does not fit gets a buffer of its own, of its exact size, and the rest of
-it is read straight into that. A chunk is never written again below its fill mark, so a view stays valid for as
-long as somebody keeps it (and keeps its chunk alive).
+it is read straight into that. A chunk is never written again below its fill mark, so a view stays valid as long as it
+exists (and keeps its chunk alive).
 
-Buffers of large frames are used again once nobody looks at them any more (`LargeBuffers`): a fresh buffer of 8 MB costs
-the kernel two thousand page faults and as many cleared pages, for each fetch of a mirror.
+Buffers of large frames are reused once no view of them is left (`LargeBuffers`): a fresh buffer of 8 MB costs the
+kernel two thousand page faults and as many cleared pages, for each fetch of a mirror.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEPT_BYTES: Final = 48 * 1024 * 1024  # of one event loop, all connections toge
 
 
 class LargeBuffers:
-    """Hands out writable views. Who has a view, or a part of one, keeps its buffer from being used again."""
+    """Hands out writable views. A view, or a part of one, keeps its buffer from being reused."""
 
     __slots__ = ("_bytes", "_kept")
 
@@ -31,7 +31,7 @@ class LargeBuffers:
         self._bytes = 0
 
     def take(self, size: int) -> memoryview:
-        """A buffer of exactly `size` bytes; what is in it is anything."""
+        """A buffer of exactly `size` bytes, with arbitrary content."""
         if size < _LARGE:
             return memoryview(bytearray(size))
         for buffer in self._kept:
@@ -45,7 +45,7 @@ class LargeBuffers:
 
 
 def _is_free(buffer: bytearray) -> bool:
-    """No view of it is left: Python lets nobody change the size of a bytearray that is looked at."""
+    """No view of the buffer is left: Python does not resize a bytearray with views."""
     try:
         last = buffer.pop()
     except BufferError:
@@ -80,7 +80,7 @@ class InboundFrames:
         self._roll(b"")
 
     def writable(self) -> memoryview:
-        """Where the next read may go. Never empty."""
+        """The memory for the next read. Never empty."""
         if self._large is not None:
             return self._large[self._large_end :]
         if self._chunk_bytes - self._end < min(_MIN_READ_BYTES, self._chunk_bytes // 2):

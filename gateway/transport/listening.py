@@ -1,7 +1,7 @@
 """Plain TCP sockets of the data plane: listening, accepting and connecting, without transports.
 
-A listener bounds how many connections there are at a time, in all and from one address (`Slots`), and how much CPU TLS
-handshakes may take: what one costs is measured, since it depends on the key and the machine (`handshake_cost`).
+A listener limits the open connections, in total and from one address (`Slots`), and the CPU time of TLS handshakes: the
+cost of one is measured, since it depends on the key and the machine (`handshake_cost`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _STEPS: Final = 8
 
 
 def handshake_cost(server: ssl.SSLContext, cpu: Callable[[], float] = time.thread_time) -> float:
-    """Seconds of CPU that the server's side takes, the least of three times.
+    """CPU seconds of the server's side of a TLS handshake, the least of three.
 
-    A client without a certificate is played in memory, and trusts everybody; where the server demands one, it is what
-    the handshake costs up to that.
+    The client is simulated in memory, without a certificate, and trusts every server; if the server demands a
+    certificate, the handshake is measured up to that point.
     """
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
@@ -57,13 +57,13 @@ def _is_over(answers: ssl.SSLObject) -> bool:
         answers.do_handshake()
     except ssl.SSLWantReadError:
         return False
-    except ssl.SSLError:  # no certificate of the client's
+    except ssl.SSLError:  # the client has no certificate
         return True
     return True
 
 
 class Slots:
-    """An address of version 6 counts as its /64: whoever has one has all of them."""
+    """Limits connections. An IPv6 address counts as its /64: a host that has one address has all of them."""
 
     def __init__(self, total: int, per_address: int) -> None:
         self._total = total
@@ -71,7 +71,7 @@ class Slots:
         self._taken: Counter[str] = Counter()
 
     def take(self, address: str) -> bool:
-        """Whether there was room; then `release` it."""
+        """Take a slot. True if there was one; then it must be released."""
         key = _network(address)
         if self._taken.total() >= self._total or self._taken[key] >= self._per_address:
             return False
@@ -97,7 +97,7 @@ def _network(address: str) -> str:
 
 
 _log = logging.getLogger(__name__)
-_AT_ONCE: Final = 16  # connections accepted before others get their turn; each takes 0.1 ms and more
+_AT_ONCE: Final = 16  # connections accepted before other work gets its turn; each takes at least 0.1 ms
 _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _RETRY_S: Final = 1.0
 
@@ -105,7 +105,7 @@ _RETRY_S: Final = 1.0
 class Acceptor:
     """Accepts connections on listening sockets, until closed. Each is non-blocking and has TCP_NODELAY and keepalive.
 
-    A client that vanished is noticed by that after a minute, also one whose request waits.
+    Keepalive notices a vanished client after a minute, also while its request waits.
     """
 
     def __init__(
@@ -125,12 +125,12 @@ class Acceptor:
 
     @property
     def port(self) -> int:
-        """Of the first address."""
+        """The port of the first address."""
         bound: int = self._sockets[0].getsockname()[1]
         return bound
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for retry in self._retries:
             retry.cancel()
         for listening in self._sockets:
@@ -147,14 +147,14 @@ class Acceptor:
             except OSError as exc:
                 if exc.errno in _NO_FILES:
                     self._wait(listening, exc)
-                return  # nobody there, or gone already
+                return  # no connection, or it is gone already
             connection.setblocking(False)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             keep_alive(connection)
             self._accepted(connection)
 
     def _wait(self, listening: socket.socket, exc: OSError) -> None:
-        """There is no room for one more: look again in a second."""
+        """There are no resources for another connection: try again in a second."""
         _log.error("cannot accept a connection: %s", exc)
         self._loop.remove_reader(listening.fileno())
 
@@ -179,8 +179,8 @@ async def listen(
     """Listen on all addresses of `host` ("" for every interface).
 
     Args:
-        shared: other processes of this user may listen there, too, if they say so likewise (SO_REUSEPORT).
-        rests: no more are to be accepted in this turn of the loop.
+        shared: other processes of this user may listen there, too, if they also set this (SO_REUSEPORT).
+        rests: True when no more connections may be accepted in this turn of the loop.
 
     Raises:
         OSError: it does not resolve, or the port is taken.
@@ -200,10 +200,10 @@ async def listen(
 
 
 async def connect(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
-    """A connection to the first address of `host` that takes one, non-blocking and with TCP_NODELAY.
+    """A connection to the first address of `host` that accepts it, non-blocking and with TCP_NODELAY.
 
     Raises:
-        OSError: it does not resolve, or none of its addresses takes a connection.
+        OSError: it does not resolve, or none of its addresses accepts a connection.
     """
     error: OSError | None = None
     for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):

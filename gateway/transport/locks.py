@@ -1,4 +1,4 @@
-"""One asyncio lock per named object, made when needed and dropped when nobody holds or awaits it."""
+"""One asyncio lock per named object, made when needed and dropped when no task holds or awaits it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class KeyedLocks:
                 self._release(key)
 
     def is_awaited(self, key: str) -> bool:
-        """Somebody else waits for a lock that is held: work that can be gone on with later breaks off."""
+        """Another task waits for a lock that is held, so work that can be continued later should stop."""
         return key in self._locks and self._locks[key][1] > 1
 
     async def _acquire(self, key: str) -> None:

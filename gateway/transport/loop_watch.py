@@ -1,14 +1,14 @@
-"""The watchdog of the event loop: turns in which nobody was served, for how long, and in what code.
+"""The watchdog of the event loop: reports turns that block it, how long, and the code that blocks.
 
-Everything that a gateway promises in time (leases, pauses, heartbeats) stands on short turns of its one event loop. The
-loop says every `TICK_S` that it turns; a turn that kept it for more than `STALL_S` beyond that is a **stall**. A thread
-beside it looks as often, and when the loop is late takes the stack of the loop's thread: the code that keeps it. The
-thread only ever waits and compares two numbers, and the loop's part is one timer: forty short calls a second.
+All timing promises of a gateway (leases, pauses, heartbeats) depend on short turns of its one event loop. The loop
+reports every `TICK_S` that it turns; a turn that is more than `STALL_S` late is a **stall**. A thread checks as often,
+and when the loop is late takes the stack of the loop's thread: the code that blocks it. The thread only waits and
+compares two numbers, and the loop's part is one timer: forty short calls a second.
 
-A stall's **cause** is a folder of ours, that of the innermost frame in the stack which is ours; `other` when none is. A
-turn that was long because the machine had no CPU for it is none of ours: what the thread waited for one (Linux tells,
-by thread) does not count, nor does a turn in which nothing of this process ran, as when it is suspended. Such turns are
-counted as `not_scheduled` alone.
+A stall's **cause** is a folder of this project, that of the innermost frame in the stack that belongs to it; `other`
+when none does. A turn that was long because the machine had no CPU for it is not our fault: time that the thread waited
+for a CPU (Linux reports it per thread) does not count, nor does a turn in which this process did not run at all, as
+when it is suspended. Such turns count only as `not_scheduled`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 import structlog
 
 STALL_S: Final = 0.05
-"""A turn that is longer is a stall."""
+"""A turn that is this much late is a stall."""
 TICK_S: Final = 0.025
 _LOGGED_EVERY_S: Final = 10.0  # per cause; the others are counted only
 _FRAMES: Final = 12
@@ -45,7 +45,7 @@ _log = structlog.get_logger("lockgate.loop")
 
 
 class Frame(NamedTuple):
-    """Of a stack: where it is, and in which function."""
+    """One frame of a stack."""
 
     file: str
     line: int
@@ -56,7 +56,7 @@ class Frame(NamedTuple):
 
 
 class Stalls(NamedTuple):
-    """Of one cause: how many there were, how long they took together, and the longest, in seconds."""
+    """The stalls of one cause: their number, their total length and the longest one, in seconds."""
 
     turns: int = 0
     total_s: float = 0.0
@@ -76,14 +76,14 @@ def cause_of(stack: Sequence[Frame]) -> str:
 
 
 class LoopWatch:
-    """Of one event loop. `turned` is called on it, `look` in the thread; neither waits for the other.
+    """Watches one event loop. `turned` is called on it, `look` in the thread; neither waits for the other.
 
     Args:
         clock: monotonic seconds.
-        cpu: seconds of CPU that this process has had, in all its threads.
-        waited: seconds that the loop's thread has waited for a CPU, ready to run.
-        stack: the loop's thread now, innermost frame first.
-        told: called with each stall that is logged: (cause, seconds, stack, those of its cause that were not logged).
+        cpu: CPU seconds that this process has used, in all its threads.
+        waited: seconds that the loop's thread, ready to run, has waited for a CPU.
+        stack: the present stack of the loop's thread, innermost frame first.
+        told: called with each stall to log: (cause, seconds, stack, stalls of this cause not logged before it).
     """
 
     def __init__(
@@ -108,11 +108,11 @@ class LoopWatch:
 
     @property
     def count(self) -> int:
-        """Stalls of ours so far, whatever their cause."""
+        """The number of stalls so far, without `not_scheduled`."""
         return sum(each.turns for cause, each in self._found.items() if cause != NOT_SCHEDULED)
 
     def turned(self, after_s: float = TICK_S) -> None:
-        """The loop turns, and was to do so `after_s` seconds after the last time."""
+        """The loop turns; this was due `after_s` seconds after the last time."""
         now, cpu, waited = self._clock(), self._cpu(), self._waited()
         then, cpu_then, waited_then = self._turned, self._cpu_then, self._waited_then
         self._turned, self._cpu_then, self._waited_then = now, cpu, waited
@@ -125,7 +125,7 @@ class LoopWatch:
             self._stalled(now, late_s, stack, cause_of(stack) if ours else NOT_SCHEDULED)
 
     def look(self) -> None:
-        """In the thread: is the loop late? What it does then is remembered, once for each late turn."""
+        """Called in the thread: if the loop is late, remember its stack, once for each late turn."""
         turned = self._turned
         if self._clock() - turned - TICK_S > STALL_S and self._seen[0] != turned:
             self._seen = turned, self._stack()
@@ -141,7 +141,7 @@ class LoopWatch:
 
 
 async def keep_watching(found: Callable[[LoopWatch], None]) -> None:
-    """Watch the running loop until cancelled. `found` is handed the watch, whose counts are read from then on."""
+    """Watch the running loop until cancelled. `found` gets the watch, to read its counts."""
     thread = threading.get_ident()
     waits = _WaitsForCpu()
     watch = LoopWatch(waited=waits.seconds, stack=lambda: stack_of(thread))
@@ -159,7 +159,7 @@ async def keep_watching(found: Callable[[LoopWatch], None]) -> None:
 
 
 class _WaitsForCpu:
-    """Of the thread that makes it: for how long it was ready to run without a CPU (sched-stats.rst of Linux)."""
+    """How long the thread that creates this was ready to run without a CPU (sched-stats.rst of Linux)."""
 
     def __init__(self) -> None:
         try:
@@ -168,13 +168,13 @@ class _WaitsForCpu:
             self._file = -1
 
     def seconds(self) -> float:
-        """0.0 where nobody tells."""
+        """The seconds so far; 0.0 where the system does not report them."""
         if self._file < 0:
             return 0.0
         return int(os.pread(self._file, 64, 0).split()[1]) / 1e9
 
     def close(self) -> None:
-        """Asked no more."""
+        """Stop reading them."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -186,7 +186,7 @@ def _look(watch: LoopWatch, over: threading.Event) -> None:
 
 
 def stack_of(thread: int) -> tuple[Frame, ...]:
-    """What a thread does now, innermost frame first; the last frames only, and nothing of their values."""
+    """A thread's present stack, innermost frame first; only the last frames, without any values."""
     frame = sys._current_frames().get(thread)
     walked = traceback.walk_stack(frame) if frame is not None else ()
     found = [Frame(at.f_code.co_filename, line, at.f_code.co_name) for at, line in walked]

@@ -1,17 +1,17 @@
 """Proof that no other process on this machine has a gateway's name: a lock that the kernel frees with its holder.
 
-A name says nothing about who has it: with `fleet.name`, or a pod's name, a process may go on elsewhere, cut off from
-the target alone, and write. And a listener's address is free as soon as the old process has closed it, while it still
-serves the clients it has. So the fleet waits for the lease of a process whose name another one takes, unless there is
-proof that it is dead. This is one: locks that are held until the process ends, and the *places* where they are held.
-Two processes that say the same place, and have both held the lock there, did so one after the other.
+A name alone proves nothing: with `fleet.name`, or a pod's name, the old process may still run elsewhere, cut off only
+from the target, and write. A listener's address proves nothing either: it is free as soon as the old process has closed
+it, while that process still serves its clients. So when a process takes another one's name, the fleet waits for the
+other's lease to end, unless there is proof that it is dead. This file makes such a proof: locks held until the process
+ends, and the *places* where they are held. Two processes that report the same place, and have both held the lock there,
+held it one after the other.
 
-One is flock on a file in the gateway's own folder, which nobody else can open: `$RUNTIME_DIRECTORY` of systemd, or that
-of the admin's token. Its place is the boot and the file, device and inode: a file that somebody removes while it is
-held leaves its inode to the holder, so who makes another one says another place. The other is an abstract Unix socket
-bound to the name, of which there is one set per network namespace. It outlives the files of a container that starts
-again in its pod; but any process in the namespace can sit on it, and take this proof away, though nobody can make one
-up.
+One lock is flock on a file in the gateway's own folder, which no other user can open: `$RUNTIME_DIRECTORY` of systemd,
+or the folder of the admin's token. Its place is the boot and the file, by device and inode: if a held file is removed,
+its inode stays with the holder, so a process that creates another file reports another place. The other lock is an
+abstract Unix socket bound to the name; each network namespace has its own set. It outlives the files of a container
+that restarts in its pod. Any process in the namespace can occupy it, and so prevent this proof, but none can forge it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _log = structlog.get_logger("lockgate.fleet")
 
 
 def folder_of(environment: Mapping[str, str]) -> Path:
-    """The gateway's own: systemd's, or `$XDG_STATE_HOME/lockgate`, by default `~/.local/state/lockgate`."""
+    """The gateway's own folder: systemd's, or `$XDG_STATE_HOME/lockgate`, by default `~/.local/state/lockgate`."""
     runtime = environment.get("RUNTIME_DIRECTORY", "").split(":")[0]
     if runtime.startswith("/"):
         return Path(runtime)
@@ -44,7 +44,7 @@ def folder_of(environment: Mapping[str, str]) -> Path:
 
 
 class NameLock:
-    """Taken once, and held until this gateway writes nothing any more, at the latest until its process ends.
+    """Taken once, and held until this gateway stops writing, at the latest until its process ends.
 
     Args:
         folder: for the file; by default the gateway's own.
@@ -61,7 +61,7 @@ class NameLock:
         self._told: set[str] = set()
 
     def take(self) -> str:
-        """The places where this process holds the lock, with `;` between; '' when others do, or this is no Linux."""
+        """Take the locks. Returns the places of those held, joined by `;`; '' when others hold them, or off Linux."""
         for kind, take in (("file", self._file), ("socket", self._abstract)):
             if kind in self._held:
                 continue
@@ -75,7 +75,7 @@ class NameLock:
         return ";".join(self._places[kind] for kind in self._held)
 
     def release(self) -> None:
-        """Nothing is served or written any more."""
+        """Release the locks, once this gateway neither serves nor writes any more."""
         for held in self._held.values():
             held.close()
         self._held.clear()
@@ -94,7 +94,7 @@ class NameLock:
         return _bound(self._address), str(_NAMESPACE.stat().st_ino)
 
     def _tell(self, kind: str, error: Exception) -> None:
-        """Once: it is tried again each time."""
+        """Log once per lock: it is tried again each time."""
         if kind in self._told:
             return
         self._told.add(kind)

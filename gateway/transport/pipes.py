@@ -11,7 +11,7 @@ SPLICE_FLAGS: Final = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NO
 _WANTED_BYTES: Final = 1024 * 1024
 _SET_SIZE: Final = 1031  # F_SETPIPE_SZ and F_GETPIPE_SZ, see fcntl(2); the names are Python 3.10's on Linux
 _GET_SIZE: Final = 1032
-_KEPT: Final = 16  # empty ones; more are needed only while as many peers are slow at once
+_KEPT: Final = 16  # empty pipes; more are needed only while as many peers are slow at once
 
 
 class Pipe:
@@ -27,13 +27,13 @@ class Pipe:
             self.size = fcntl.fcntl(self.entry, _GET_SIZE)
 
     def close(self) -> None:
-        """Give it up, with what is in it."""
+        """Close the pipe, and lose its content."""
         os.close(self.entry)
         os.close(self.exit)
 
 
 class Pipes:
-    """The pipes of one event loop. One is enough unless what was spliced into it cannot leave at once."""
+    """The pipes of one event loop. One is enough unless spliced bytes cannot leave immediately."""
 
     __slots__ = ("_free", "usable")
 
@@ -42,7 +42,7 @@ class Pipes:
         self.usable = hasattr(os, "splice") and hasattr(os, "pipe2")
 
     def take(self) -> Pipe | None:
-        """An empty pipe; None when there is none to be had: then bytes have to be copied."""
+        """An empty pipe; None when the process has no descriptors left: then bytes must be copied."""
         if self._free:
             return self._free.pop()
         try:
@@ -53,13 +53,13 @@ class Pipes:
             raise
 
     def give_back(self, pipe: Pipe) -> None:
-        """An empty pipe is free again."""
+        """Return an empty pipe."""
         if len(self._free) < _KEPT:
             self._free.append(pipe)
         else:
             pipe.close()
 
     def close(self) -> None:
-        """Close those that are free."""
+        """Close the free pipes."""
         while self._free:
             self._free.pop().close()

@@ -1,4 +1,4 @@
-"""What is made of files, and made anew when they change: certificates, without a restart."""
+"""Objects made from files, and made again when the files change: certificates, without a restart."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _log = logging.getLogger(__name__)
 
 
 class Renewed(Generic[_T]):
-    """The files are looked at when somebody asks, at most once a second; links are followed, as mounted secrets are.
+    """Checks the files on access, at most once a second; follows links, since mounted secrets are links.
 
     Args:
         what: for the log.
-        make: raises ValueError or OSError for files of no use. Then what was made before stays, and it is tried again
-            when they change again: a certificate and its key do not come at the same moment.
+        make: raises ValueError or OSError for unusable files. Then the former object stays, until the files change
+            again: a certificate and its key do not arrive at the same moment.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Renewed(Generic[_T]):
         self._made = make()
 
     def get(self) -> _T:
-        """As the files are now, or were when they were last of use."""
+        """The object made from the present files, or from the last usable ones."""
         now = self._clock()
         if now - self._looked >= _LOOK_S:
             self._looked = now
@@ -55,7 +55,7 @@ class Renewed(Generic[_T]):
         except (ValueError, OSError) as exc:
             _log.error("%s: the new files are of no use, the old ones stay in force: %s", self._what, exc)
         else:
-            if self._made == before:  # such as a file that was made here a moment ago
+            if self._made == before:  # for example a file that this process has just written
                 return
             _log.info("%s: the new files are in force", self._what)
 

@@ -1,4 +1,4 @@
-"""What leaves a socket: written at once from wherever it lies, copied only when the socket takes no more."""
+"""The output of a socket: written immediately from its place in memory, copied only when the socket is full."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _HIGH_WATER: Final = 64 * 1024
 
 
 class SendBuffer(ABC):
-    """The writing side of a connected, non-blocking socket. What waits for the socket keeps its order.
+    """The writing side of a connected, non-blocking socket. Bytes that wait for the socket keep their order.
 
-    Its subclass reads, and closes: from `_closing` on, only what waits already is written.
+    Its subclass reads, and closes: after `_closing` only bytes that already wait are written.
     """
 
     __slots__ = (
@@ -49,7 +49,7 @@ class SendBuffer(ABC):
         self._receiver = receiver
         self._event_loop_io = event_loop_io
         self._collected: list[Buffer] = []
-        self._out: list[Buffer] = []  # waits for the socket, behind what is in the pipe
+        self._out: list[Buffer] = []  # waits for the socket, after the pipe's content
         self._out_bytes = 0
         self._pipe: Pipe | None = None
         self._pipe_bytes = 0
@@ -60,21 +60,21 @@ class SendBuffer(ABC):
 
     @property
     def waiting(self) -> bool:
-        """Something waits until the socket takes more."""
+        """Bytes wait until the socket accepts more."""
         return self._pipe is not None or bool(self._out)
 
     @property
     def unsent(self) -> int:
-        """Bytes that wait for it."""
+        """How many bytes wait for the socket."""
         return self._out_bytes + self._pipe_bytes
 
     @property
     def untaken(self) -> int:
-        """These, and what the peer has not received of those that have left."""
+        """`unsent`, plus the bytes sent that the peer has not acknowledged; 0 while nothing waits."""
         return self.unsent + unacknowledged(self._socket) if self.waiting else 0
 
     def write(self, data: Buffer) -> None:
-        """Write, now or with all that is collected; `data` may change after that."""
+        """Write, now or with the collected bytes; `data` may change afterwards."""
         if self._event_loop_io.collecting:
             self.writelines((data,))
         elif self._out or self._pipe is not None:
@@ -92,7 +92,7 @@ class SendBuffer(ABC):
             self.flush()
 
     def flush(self) -> None:
-        """Write what was collected."""
+        """Write the collected pieces."""
         pieces, self._collected = self._collected, []
         if not pieces:
             return
@@ -102,7 +102,7 @@ class SendBuffer(ABC):
             self._send(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     def _send(self, data: Buffer) -> None:
-        """Write now; copy what the socket does not take."""
+        """Write now; copy what the socket does not accept."""
         if self._closing:
             return
         try:
@@ -133,7 +133,7 @@ class SendBuffer(ABC):
         """Write `count` bytes that are in a pipe. Only when nothing is `waiting`."""
         try:
             sent = os.splice(pipe.exit, self._fd, count, None, None, SPLICE_FLAGS)
-        except OSError:  # found again below
+        except OSError:  # it occurs again below
             sent = 0
         if sent == count:
             self._event_loop_io.pipes.give_back(pipe)
@@ -143,7 +143,7 @@ class SendBuffer(ABC):
             self._wait()
 
     def _empty_pipe(self) -> bool:
-        """Write what is in the pipe. False: the socket takes no more, or is broken."""
+        """Write the pipe's content. False: the socket accepts no more, or is broken."""
         pipe = self._pipe
         if pipe is None:
             return True
@@ -160,7 +160,7 @@ class SendBuffer(ABC):
         return True
 
     def _wait(self) -> None:
-        """Until the socket takes more."""
+        """Wait until the socket accepts more."""
         if self._closing:
             return
         self._event_loop_io.loop.add_writer(self._fd, self._writable)
@@ -181,7 +181,7 @@ class SendBuffer(ABC):
                 self._out_bytes = len(rest)
                 if rest:
                     large = memoryview(rest.obj).nbytes > 2 * len(rest) > _HIGH_WATER
-                    self._out = [bytes(rest) if large else rest]  # or a slow peer would hold all until the last byte
+                    self._out = [bytes(rest) if large else rest]  # or a slow peer keeps all until the last byte
                     return
                 self._out.clear()
         except (BlockingIOError, InterruptedError):
@@ -199,14 +199,15 @@ class SendBuffer(ABC):
 
     @abstractmethod
     def discard(self) -> None:
-        """Write nothing more, close at once, and have the receiver told of it later."""
+        """Write nothing more, close immediately, and notify the receiver later."""
 
     @abstractmethod
     def _lost(self, exc: Exception | None) -> None:
-        """The connection is of no use any more."""
+        """The connection is lost."""
 
     def _broken(self, exc: OSError) -> None:
-        """Nothing can be written any more. Told later: whoever writes is in the midst of something."""
+        """Nothing can be written any more. The receiver is notified later, since the caller is in the middle of its
+        work."""
         self._out.clear()
         self._out_bytes = 0
         if self._pipe is not None:

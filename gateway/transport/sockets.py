@@ -1,4 +1,4 @@
-"""Socket options, which addresses are of this machine, and what an OS error means in words."""
+"""Socket options, loopback addresses, and OS errors in words."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import sys
 import termios
 from typing import Any
 
-# Seconds; a peer that vanished without a word is noticed after about idle + count * interval.
 _AT_ONCE = struct.pack("ii", 1, 0)  # struct linger: on, 0 s
+# Seconds; a peer that vanished silently is noticed after about idle + count * interval.
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 _LOOPBACK_NAMES = ("localhost", "localhost.localdomain")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine alone, without asking anybody. Another name than localhost is not."""
+    """Whether a host is this machine, without a lookup. No name but localhost is."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -29,7 +29,7 @@ def is_loopback(host: str) -> bool:
 
 
 def tune(sock: socket.socket | None, user_timeout_s: float) -> None:
-    """TCP_NODELAY, keepalive, and an end to waiting for acknowledgements after `user_timeout_s`."""
+    """Set TCP_NODELAY, keepalive, and the longest wait for acknowledgements (`user_timeout_s`)."""
     if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
         return
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -39,7 +39,7 @@ def tune(sock: socket.socket | None, user_timeout_s: float) -> None:
 
 
 def keep_alive(sock: socket.socket) -> None:
-    """Keepalive, with nothing else changed: a client that vanished is noticed while nothing is sent to it."""
+    """Set keepalive only: a vanished client is noticed although nothing is sent to it."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE:
         if hasattr(socket, name):
@@ -47,16 +47,16 @@ def keep_alive(sock: socket.socket) -> None:
 
 
 def forget_unsent(sock: socket.socket | None) -> None:
-    """Have the kernel drop what the peer has not acknowledged when the socket closes (SO_LINGER of 0 s).
+    """Have the kernel drop unacknowledged bytes when the socket closes (SO_LINGER of 0 s).
 
-    Without this it goes on sending, and what was written before the close arrives whenever the way is free again.
+    Without this it keeps sending, and bytes written before the close may arrive any time later.
     """
     if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
 
 
 def unacknowledged(sock: Any) -> int:
-    """Bytes that were written to it and that its peer has not received; 0 where the system does not say."""
+    """Bytes written to the socket that its peer has not acknowledged; 0 where the system does not tell."""
     try:
         return int.from_bytes(fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
     except (AttributeError, OSError):
@@ -64,7 +64,7 @@ def unacknowledged(sock: Any) -> int:
 
 
 def peer_host(sock: socket.socket) -> str:
-    """The peer's address; '' when it has gone already."""
+    """The peer's address; '' when the peer is gone already."""
     try:
         return str(sock.getpeername()[0])
     except OSError:
@@ -89,7 +89,7 @@ def connect_reason(exc: BaseException) -> str:
 
 
 async def readable(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
-    """Until something can be read, or the peer has closed. Nothing is taken off the socket."""
+    """Wait until the socket is readable, or the peer has closed. Reads nothing."""
     ready = asyncio.Event()
     loop.add_reader(sock.fileno(), ready.set)
     try:

@@ -1,4 +1,4 @@
-"""Background tasks that are kept, named, and never fail in silence."""
+"""Background tasks that are kept, named, and never fail silently."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Tasks:
         return task
 
     async def close(self) -> None:
-        """Cancel what still runs, and wait until it has ended."""
+        """Cancel the running tasks, and wait until they have ended."""
         self._closed = True
         tasks = list(self._tasks)
         for task in tasks:

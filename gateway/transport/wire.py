@@ -1,8 +1,7 @@
 """A plain TCP connection of the data plane: a socket without a transport between it and its receiver.
 
-What is read lands in one buffer that all wires of an event loop share, and what is written goes to the socket at once
-(`send_buffer.py`), from wherever it lies. What nobody wants to look at does not even reach this process: it is
-spliced from socket to socket.
+All wires of an event loop read into one shared buffer, and write to the socket immediately (`send_buffer.py`), from the
+bytes' place in memory. Opaque bytes do not even reach this process: they are spliced from socket to socket.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from gateway.transport.sockets import forget_unsent, peer_host
 _log = logging.getLogger(__name__)
 
 SPLICE_BYTES: Final = 16 * 1024
-"""From how many opaque bytes on splicing costs less than copying them."""
+"""From this many opaque bytes on, splicing costs less than copying."""
 
-_HEAD_BYTES: Final = 256  # looked at of a frame that is likely to be spliced
-_FLUSH_S: Final = 10.0  # how long a closed wire may take to write what it still has
+_HEAD_BYTES: Final = 256  # peeked from a frame that is likely to be spliced
+_FLUSH_S: Final = 10.0  # how long a closed wire may take to write its waiting bytes
 
 
 class Wire(SendBuffer):
     """One connected, non-blocking socket. Reading starts with `start`.
 
-    `to_broker`: see `Dirty`. `readers`: who tells that there is something to read until the peer is `trusted`; then, or
-    without one, it is the event loop.
+    `to_broker`: see `Dirty`. `readers`: reports readable sockets until the peer is `trusted`; then, or without it, the
+    event loop does.
     """
 
     __slots__ = ("_large", "_paused", "_readers", "_receive", "_registered", "_stream", "_to")
@@ -65,24 +64,24 @@ class Wire(SendBuffer):
         self._register()
 
     def splice_to(self, other: Wire, stream: Opaque) -> None:
-        """What `stream` calls opaque goes to `other`, which is where its receiver would write it."""
+        """Splice the bytes that `stream` calls opaque to `other`, where the receiver would write them."""
         if self._event_loop_io.pipes.usable:
             self._to, self._stream = other, stream
 
     # -- reading -------------------------------------------------------------------------------------------
 
     def pause_reading(self) -> None:
-        """Read no more. The poll goes on until there is something to read, since most pauses end before."""
+        """Stop reading. The socket stays registered until it is readable, since most pauses end before that."""
         self._paused = True
 
     def resume_reading(self) -> None:
-        """Read on."""
+        """Resume reading."""
         self._paused = False
         if not self._registered and not self._closing:
             self._register()
 
     def trusted(self) -> None:
-        """The peer is no stranger any more: it is read in each turn in which there is something."""
+        """The peer is known now: read it in every turn in which it has sent something."""
         loop, registered = self._event_loop_io.loop, self._registered
         if self._readers is not loop:
             self._unregister()
@@ -123,7 +122,7 @@ class Wire(SendBuffer):
             self._lost(exc)
 
     def _is_large(self, stream: Opaque) -> bool:
-        """What comes next is worth splicing. When the last frame was large, look at the next one without reading it."""
+        """True when the next bytes are worth splicing. After a large frame, peeks at the next one, without reading."""
         if not self._large or stream.through:
             return self._large
         event_loop_io = self._event_loop_io
@@ -132,7 +131,7 @@ class Wire(SendBuffer):
         return self._large
 
     def _splice(self, stream: Opaque) -> bool:
-        """Move opaque bytes on. False: they have to be read, because what was written before still waits."""
+        """Splice opaque bytes. False: they must be read, because earlier output still waits, or there is no pipe."""
         to = self._to
         if to is None or to.waiting or to._closing:
             return False
@@ -160,7 +159,7 @@ class Wire(SendBuffer):
     # -- the end -------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Read no more, write what is written already (for ten seconds at most), close."""
+        """Stop reading, write the waiting bytes (for ten seconds at most), close."""
         if self._closing:
             return
         self.flush()
@@ -173,7 +172,7 @@ class Wire(SendBuffer):
             self._end()
 
     def take_back(self) -> None:
-        """Close at once. What has not come to the peer by now never will."""
+        """Close immediately. Bytes that have not reached the peer by now never will."""
         self._collected.clear()
         self._closing = True
         self._stream = self._to = None

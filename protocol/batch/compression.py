@@ -17,7 +17,7 @@ from protocol.errors import MalformedFrame
 from protocol.wire import Buffer
 
 MAX_INFLATED: Final = 256 << 20
-"""Most bytes a record set may have once decompressed. (A megabyte of zstd can hold gigabytes.)"""
+"""Largest decompressed size of a record set, in bytes. (A megabyte of zstd can hold gigabytes.)"""
 
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _GZIP_WINDOW: Final = 31  # zlib's wbits for a gzip header and trailer
@@ -26,7 +26,7 @@ _PIECE: Final = 128 << 10
 _GZIP_PIECE: Final = 1 << 20
 _FIRST_GUESS: Final = 8  # times the compressed size
 _SMALLEST_BUFFER: Final = 64 << 10
-_PAGES_FROM: Final = 4 << 20  # bytes of a buffer that is made of fresh pages: dearer to read byte by byte
+_PAGES_FROM: Final = 4 << 20  # bytes; larger buffers use fresh pages, which are slower to read byte by byte
 _TOO_SMALL: Final = "write whole buffer"  # how cramjam says that the output did not fit
 
 _XERIAL: Final = b"\x82SNAPPY\x00"  # how Java clients frame snappy: this, two versions, then blocks with their sizes
@@ -47,19 +47,19 @@ Inflated = bytes | bytearray | memoryview
 
 
 class TooLarge(MalformedFrame):
-    """Records of more bytes, decompressed, than were allowed."""
+    """Records with more decompressed bytes than allowed."""
 
 
 def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED, spend: Spend = unlimited) -> Inflated:
-    """A record set, decompressed; what is not bytes may be changed.
+    """A record set, decompressed; a result that is not `bytes` may be modified.
 
     Args:
-        spend: told of no units, but as often as somebody else may want to run meanwhile: what the records are to count
-            for is the caller's to say, and what it raises comes out of here.
+        spend: called with 0 units whenever other threads may want to run: the caller counts the records' units itself.
+            Its exceptions are passed on.
 
     Raises:
         TooLarge: more than `limit` bytes.
-        MalformedFrame: an unknown codec, or data that is not of it.
+        MalformedFrame: an unknown codec, or data not in this codec.
     """
     try:
         match codec:
@@ -79,10 +79,10 @@ def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED, spend: S
 
 
 def mutable(data: Inflated, spend: Spend = unlimited) -> bytearray | memoryview:
-    """The data, to be changed; what may be is taken as it is.
+    """The data in a form that may be modified; `bytes` are copied.
 
-    Others are copied piece by piece, with a look at `spend` between them: while 64 MiB are copied no other thread runs,
-    for some 80 ms, or next to none when it has to wait for each of its turns.
+    The copy is made piece by piece, with calls of `spend` in between: copying 64 MiB takes some 80 ms, in which
+    otherwise hardly any other thread would run.
     """
     if not isinstance(data, bytes):
         return data
@@ -94,15 +94,15 @@ def mutable(data: Inflated, spend: Spend = unlimited) -> bytearray | memoryview:
 
 
 def _buffer(size: int) -> bytearray | memoryview:
-    """To be written to. A large one takes next to no time to be made, and to be freed: its pages come while they are
-    written to, by a codec that lets other threads run."""
+    """A writable buffer. A large one takes hardly any time to allocate and free: the kernel adds its pages as they are
+    written, by a codec that lets other threads run."""
     return bytearray(size) if size < _PAGES_FROM else memoryview(mmap.mmap(-1, size))
 
 
 def compress(codec: int, records: Buffer, like: memoryview) -> bytes:
-    """Compress records with a codec, in the framing of `like`, which was compressed with it before.
+    """Compress records with a codec, in the framing of `like`, which was compressed with the same codec.
 
-    The level is the codec's default, unless `like` tells it (gzip: lowest or highest).
+    The level is the codec's default, unless `like` shows it (gzip: lowest or highest).
 
     Raises:
         MalformedFrame: an unknown codec.
@@ -122,7 +122,7 @@ def compress(codec: int, records: Buffer, like: memoryview) -> bytes:
 
 
 def mended_lz4(body: memoryview) -> memoryview:
-    """An lz4 frame of format v0 with the right header checksum: its writers got it wrong (KAFKA-3160)."""
+    """An lz4 frame of format v0 with its header checksum corrected: its writers computed it wrongly (KAFKA-3160)."""
     if not _begins(body, _LZ4_MAGIC):
         return body
     end = 14 if body[4] & _LZ4_HAS_SIZE else 6
@@ -163,7 +163,7 @@ def _gunzip(body: memoryview, limit: int, spend: Spend) -> Inflated:
 
 
 def _joined(parts: list[bytes], size: int, spend: Spend) -> Inflated:
-    """The parts, which are gone then: they and their copy would be twice the memory."""
+    """The joined parts. Empties the list on the way: parts and copy together would take twice the memory."""
     if size < _PAGES_FROM:
         return b"".join(parts)
     out, at = _buffer(size), 0
@@ -177,7 +177,7 @@ def _joined(parts: list[bytes], size: int, spend: Spend) -> Inflated:
 
 
 def _inflate(into: object, body: memoryview, limit: int, spend: Spend) -> bytearray | memoryview:
-    """Decompress into buffers of growing size: what comes out is not known beforehand, nor to be trusted."""
+    """Decompress into buffers of growing size: the decompressed size is not known beforehand, nor to be trusted."""
     size = min(max(_SMALLEST_BUFFER, _FIRST_GUESS * len(body)), limit)
     while True:
         buffer = _buffer(size)
@@ -188,7 +188,7 @@ def _inflate(into: object, body: memoryview, limit: int, spend: Spend) -> bytear
                 raise
             if size == limit:
                 raise _too_large(body, limit) from None
-            del buffer  # or both would be there at a time
+            del buffer  # or both would exist at the same time
             size = min(4 * size, limit)
             spend(0)
             continue

@@ -1,9 +1,9 @@
-"""Record batches (magic 2) as bytes: their 61-byte header is read and rewritten, records are not decoded.
+"""Record batches (magic 2) as bytes: reads and rewrites their 61-byte header, without decoding records.
 
 Layout: https://kafka.apache.org/documentation/#recordbatch. The CRC-32C covers everything from the attributes
 (byte 21) to the end, so base offset and partition leader epoch are outside of it.
 
-`extent` tells from sizes alone how far the batches of a record set reach, for whoever has them read elsewhere.
+`extent` tells from sizes alone how far the batches of a record set reach, for callers that pass them on unread.
 """
 
 from __future__ import annotations
@@ -168,9 +168,9 @@ _KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME
 
 
 def batch_digest(batch: memoryview, header: BatchHeader) -> bytes:
-    """SHA-256 of what a copy must not change: the records as they are encoded, and the header fields they depend on.
+    """SHA-256 of everything a copy must not change: the encoded records, and the header fields they depend on.
 
-    Left out is what a copy has of its own: offsets, leader epoch, producer, sequence, checksum, transactional bit.
+    Leaves out what differs in a copy: offsets, leader epoch, producer, sequence, checksum, transactional bit.
     Equal digests mean equal keys, values, headers and timestamps, record by record.
     """
     kept = _KEPT.pack(
@@ -186,7 +186,7 @@ def batch_digest(batch: memoryview, header: BatchHeader) -> bytes:
 
 
 def rewrite_batch(batch: memoryview, *, producer_id: int, sequence: int) -> bytearray:
-    """Copy a batch as one of another producer: base offset 0, no leader epoch, epoch 0, a new CRC.
+    """Copy a batch under another producer: base offset 0, no leader epoch, epoch 0, a new CRC.
 
     The transactional and LogAppendTime bits are cleared. Records are untouched: in a LogAppendTime batch they
     carry the producer's timestamps, so a caller that must keep the log's own has to re-encode it instead.
@@ -201,7 +201,7 @@ def rewrite_batch(batch: memoryview, *, producer_id: int, sequence: int) -> byte
 
 
 def restamped(batch: memoryview, *, producer_id: int, sequence: int) -> tuple[bytes, memoryview]:
-    """The same without copying the records: the new header, and the records as a view of `batch`.
+    """Same as `rewrite_batch`, without copying the records: the new header, and the records as a view of `batch`.
 
     Raises:
         MalformedFrame: fewer than 61 bytes.
@@ -228,9 +228,9 @@ def producer_id_of(batch: Buffer) -> int:
 
 
 def with_producer_id(batch: Buffer, producer_id: int) -> bytearray:
-    """Copy a v2 batch as one of another producer id, with a new checksum; nothing else is changed.
+    """Copy a v2 batch under another producer id, with a new checksum; nothing else changes.
 
-    A batch that fails its checksum stays one that does: the broker is to refuse it.
+    A batch that fails its checksum still fails it: the broker refuses it.
     """
     copy = bytearray(batch)
     with memoryview(copy) as view:
@@ -254,7 +254,7 @@ def mirror_sequence(offset: int) -> int:
 def header_of(
     records: Buffer, *, codec: int, count: int, base_ms: int, latest_ms: int, producer_id: int, sequence: int
 ) -> bytes:
-    """Of a batch with these records, as they are stored: base offset 0, no leader epoch, producer epoch 0."""
+    """The header of a batch with these encoded records: base offset 0, no leader epoch, producer epoch 0."""
     checked = _CHECKED.pack(codec, count - 1, base_ms, latest_ms, producer_id, 0, sequence, count)
     length = HEADER_BYTES + len(records) - _LENGTH_BASE
     return _PREFIX.pack(0, length, -1, 2) + _CRC.pack(crc32c(records, crc32c(checked))) + checked
@@ -284,7 +284,7 @@ _MAGIC_AT: Final = 16
 
 
 class Extent(NamedTuple):
-    """`size`: bytes. `last`: header of the last batch, None without any. `ended`: what follows is not below the end."""
+    """`size`: bytes. `last`: header of the last batch, None without any. `ended`: the next one is not below the end."""
 
     size: int
     last: BatchHeader | None
@@ -292,10 +292,10 @@ class Extent(NamedTuple):
 
 
 def extent(records: memoryview, end: int) -> Extent:
-    """Of the whole batches at the beginning of `records` whose last offset is below `end`.
+    """The extent of the whole batches at the beginning of `records` whose last offset is below `end`.
 
     Raises:
-        MalformedFrame: a batch that cannot be one.
+        MalformedFrame: bytes that cannot be a batch.
         OldFormat: the last of them is of magic 0 or 1.
     """
     at, last, before, limit, ended = 0, -1, -1, len(records), False

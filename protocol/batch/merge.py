@@ -1,8 +1,8 @@
-"""Several batches of one log put together to one: what a broker takes in one append instead of many.
+"""Merges several batches of one log into one, which a broker takes in one append instead of many.
 
-A broker answers the appends of a connection one after the other, so what it takes in a second is a number of batches,
-however small they are. Keys, values, headers and attributes of the records are copied as bytes; what is written anew is
-what stands relative to the batch: a record's offset delta and timestamp delta, and its length with them.
+A broker handles the appends of a connection one after the other, so it takes a certain number of batches a second,
+however small they are. Keys, values, headers and attributes of the records are copied as bytes; only the fields
+relative to the batch are rewritten: a record's offset delta and timestamp delta, and its length with them.
 
 Layout: https://kafka.apache.org/documentation/#record.
 """
@@ -18,26 +18,25 @@ from protocol.batch.varints import read_varint, varint
 from protocol.errors import MalformedFrame
 
 MAX_INFLATED: Final = 2 << 20
-"""Most bytes of records, decompressed, in a merged batch: nothing else happens while they are compressed again."""
+"""Most bytes of records, decompressed, in a merged batch: the event loop is blocked while they are compressed again."""
 
 _NO_PLACE: Final = CONTROL | LOG_APPEND_TIME
-"""Batches with one of these attributes are never merged: the first holds a marker, and the timestamps of the second are
-not those of its records."""
+"""Batches with one of these attributes are never merged: a control batch holds a marker, and the records of a
+LogAppendTime batch have other timestamps than it shows."""
 
 
 def merged(batches: Sequence[memoryview], *, producer_id: int, sequence: int) -> tuple[bytes, bytes]:
-    """The header and the records of one batch that holds the records of all of these, in their order.
+    """The header and the records of one batch with the records of all these batches, in order.
 
     Its base offset is 0, it has no leader epoch, its producer epoch is 0, its codec is theirs.
 
     Args:
-        batches: two or more whole batches of format v2 that follow each other without a gap, of one codec. Only their
-            records, timestamps and counts are looked at, not their producers.
+        batches: two or more whole batches of format v2 and one codec that follow each other without a gap. Only their
+            records, timestamps and counts are read, not their producers.
 
     Raises:
-        TooLarge: compressed ones, that have more than `MAX_INFLATED` bytes together.
-        MalformedFrame: they cannot be put together: another codec, a marker, records with gaps or other than the
-            header says.
+        TooLarge: compressed batches with more than `MAX_INFLATED` bytes together.
+        MalformedFrame: they cannot be merged: another codec, a marker, records with gaps or not as the header says.
     """
     first = batches[0]
     header = read_batch_header(first)
@@ -73,7 +72,7 @@ def merged(batches: Sequence[memoryview], *, producer_id: int, sequence: int) ->
 
 
 def _renumber(out: list[bytes | memoryview], body: memoryview | bytes, count: int, first: int, later_ms: int) -> None:
-    """Add the batch's records to `out` as numbers `first` and on of a batch that began `later_ms` earlier.
+    """Add the batch's records to `out`, numbered from `first` on, in a batch that began `later_ms` earlier.
 
     Raises:
         IndexError: they are not `count` records without a gap.

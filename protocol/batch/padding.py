@@ -1,4 +1,4 @@
-"""The null records by which a partition is filled up to the offset that its mirror must start at.
+"""The null records that fill a partition up to the offset at which its mirror must start.
 
 A null record has no key, no value and no headers: 7 to 9 bytes before compression, less than one after.
 Compressed bodies are cached by count, so that a run of equal batches costs a header each.
@@ -58,7 +58,7 @@ def _records(first: int, last: int, width: int) -> bytes:
 
 
 def _delta_bytes(group: int, more: bool, count: int) -> bytes:
-    """Of each offset delta 0 .. count-1, byte number `group` of its varint; `more`: another byte follows."""
+    """Byte number `group` of the varint of each offset delta 0 .. count-1; `more`: another byte follows."""
     flag = 0x80 if more else 0
     if group == 0:
         period = bytes(value | flag for value in range(0, 0x80, 2))

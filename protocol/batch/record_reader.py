@@ -1,4 +1,4 @@
-"""Record batches decoded record by record: the slow path, for whoever must see keys and values.
+"""Decodes record batches record by record: the slow path, for code that needs keys and values.
 
 Layout: https://kafka.apache.org/documentation/#record. Lengths are zigzag varints; -1 is null.
 """
@@ -15,7 +15,7 @@ from protocol.errors import MalformedFrame
 
 
 class Record(NamedTuple):
-    """One record. `timestamp_ms` is what a consumer shows: with LogAppendTime the batch's, otherwise its own."""
+    """One record. `timestamp_ms` as a consumer shows it: with LogAppendTime the batch's, otherwise the record's own."""
 
     offset: int
     timestamp_ms: int
@@ -28,10 +28,10 @@ def read_records(header: BatchHeader, batch: memoryview, limit: int = MAX_INFLAT
     """The records of one batch of format v2.
 
     Args:
-        limit: most bytes that its records may have once decompressed.
+        limit: largest decompressed size of its records, in bytes.
 
     Raises:
-        MalformedFrame: records that are not what the header says, cannot be decompressed, or are more than that.
+        MalformedFrame: the records are not as the header says, cannot be decompressed, or exceed the limit.
     """
     body = bytes(decompress(header.codec, batch[HEADER_BYTES:], limit))
     append_time = header.max_timestamp if header.is_log_append_time else None

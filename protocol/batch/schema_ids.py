@@ -1,16 +1,16 @@
-"""Ids of schemas in records: found, and written anew for another schema registry.
+"""Finds schema ids in records, and rewrites them for another schema registry.
 
-Serializers that use a schema registry put five bytes before what they have encoded: a zero, the magic byte, and the
-schema's id in four bytes ("Wire format" in https://docs.confluent.io/platform/current/schema-registry/fundamentals/).
-Behind them Protobuf has the indexes of its message, which say the same on either registry. Some serializers put the
-same bytes into a header instead, or an id of eight bytes (Apicurio's content id); Apicurio's before 3 put such a one
-behind the magic byte, which looks like id 0 in four bytes, and no schema has that. An id that is written anew takes as
-many bytes as before. So no length, offset or count of a batch changes: it is the old batch but for these bytes, its
-checksum, and what compression makes of them. A header with the magic byte 1 has a schema's GUID, which is made of the
-schema and not given by a registry: it stays.
+Serializers that use a schema registry put five bytes before the encoded data: a zero, the magic byte, and the schema's
+id in four bytes ("Wire format" in https://docs.confluent.io/platform/current/schema-registry/fundamentals/). With
+Protobuf the indexes of the message follow, which mean the same for either registry. Some serializers put the same bytes
+into a header instead, or an id of eight bytes (Apicurio's content id); Apicurio's before version 3 put such an id after
+the magic byte, which looks like id 0 in four bytes, and no schema has that. A rewritten id takes as many bytes as
+before. So no length, offset or count of a batch changes: it is the old batch except for these bytes, its checksum, and
+its compression. A header with the magic byte 1 has a schema's GUID, which is derived from the schema and not assigned
+by a registry: it stays.
 
-Nothing marks bytes as an id. A key that is a number may begin with a zero, too. So an id is only translated where the
-map knows it, and in the places that are named.
+Nothing marks bytes as an id; a key that is a number may begin with a zero, too. So an id is only translated if the map
+knows it, and only in the named places.
 
 Layout of records: https://kafka.apache.org/documentation/#record.
 """
@@ -31,7 +31,7 @@ from protocol.errors import MalformedFrame
 from protocol.wire import Buffer
 
 SAMPLED_BYTES: Final = 65_536
-"""Most compressed bytes of a batch that is sampled."""
+"""Largest compressed size of a sampled batch, in bytes."""
 
 _V2: Final = 2
 _MAGIC: Final = 0
@@ -46,7 +46,7 @@ _CRC: Final = Struct(">I")
 _LENGTH_AT, _CRC_AT, _CHECKED_AT = 8, 17, 21
 _LENGTH_BASE: Final = 12
 _INFLATED: Final = 1 << 20
-"""Most bytes, decompressed, of a batch that is sampled."""
+"""Largest decompressed size of a sampled batch, in bytes."""
 
 
 class SchemaIdPlaces(NamedTuple):
@@ -63,8 +63,8 @@ class SchemaIdPlaces(NamedTuple):
 
 
 class ReencodedIds(NamedTuple):
-    """`batch`: the same object when no id was written anew. `count`: ids that were. `unknown`: what looks like ids, and
-    is not in the map."""
+    """`batch`: the same object when no id was rewritten. `count`: ids rewritten. `unknown`: apparent ids that the map
+    lacks."""
 
     batch: memoryview | bytes
     count: int  # type: ignore[assignment]  # tuple.count is not missed
@@ -72,7 +72,7 @@ class ReencodedIds(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """An id in a record set: where it is, in how many bytes, and what it says."""
+    """An id in a record set: its position, its encoding, and its value."""
 
     at: int
     struct: Struct
@@ -89,12 +89,12 @@ def translated(
     max_inflated: int = MAX_INFLATED,
     spend: Spend = unlimited,
 ) -> ReencodedIds:
-    """A batch of format v2 with the target's ids in the place of the source's.
+    """A batch of format v2 with the target's ids in place of the source's.
 
     Args:
         ids: source id -> target id, both from 0 to 2^31 - 1.
-        max_inflated: most bytes that the records may have when decompressed.
-        spend: what it raises comes out of here, and nothing was done then.
+        max_inflated: largest decompressed size of the records, in bytes.
+        spend: its exceptions are passed on; then nothing was changed.
 
     Raises:
         TooLarge: the records have more bytes than `max_inflated`.
@@ -120,7 +120,7 @@ def translated(
 
 
 def sampled_ids(batch: memoryview, places: SchemaIdPlaces = EVERYWHERE) -> frozenset[int]:
-    """What looks like ids in the first record of a batch; cheap, so nothing of a batch that is large and compressed.
+    """The apparent ids in the first record of a batch. Must be cheap, so none for a large compressed batch.
 
     Raises:
         MalformedFrame: as `translated`, as far as it is seen.

@@ -1,4 +1,4 @@
-"""Whose a record batch is: producer id, epoch and first sequence of a v2 batch, read and written anew.
+"""The producer of a record batch: reads and rewrites producer id, epoch and first sequence of a v2 batch.
 
 Layout: https://kafka.apache.org/documentation/#recordbatch (producer id at byte 43).
 """
@@ -21,7 +21,7 @@ _CRC_AT, _CHECKED_AT, _MAGIC_AT = 17, 21, 16
 
 
 class Stamp(NamedTuple):
-    """`producer_id` and `epoch` are -1, `sequence` too, in a batch of a producer without an id."""
+    """All three are -1 in a batch of a producer without an id."""
 
     producer_id: int
     epoch: int
@@ -32,17 +32,17 @@ _NONE = Stamp(-1, -1, -1)
 
 
 def stamp_of(batch: Buffer) -> Stamp:
-    """The stamp of a batch; that of no producer when this is no v2 batch."""
+    """The stamp of a batch; all -1 if this is no v2 batch."""
     if len(batch) < HEADER_BYTES or batch[_MAGIC_AT] != 2:
         return _NONE
     return Stamp(*_PRODUCER.unpack_from(batch, _PRODUCER_AT))
 
 
 def restamped(batch: Buffer, producer_id: int, epoch: int) -> Buffer:
-    """The batch as one of another producer, with a new checksum; sequence, attributes and records are as they were.
+    """The batch under another producer, with a new checksum; sequence, attributes and records do not change.
 
-    A batch that fails its checksum stays one that does, and what is no v2 batch is left alone: both are the broker's
-    to refuse.
+    A batch that fails its checksum still fails it, and anything that is no v2 batch is not changed: the broker refuses
+    both.
     """
     if len(batch) < HEADER_BYTES or batch[_MAGIC_AT] != 2:
         return batch

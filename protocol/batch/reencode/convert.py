@@ -1,4 +1,4 @@
-"""From the record set of a Fetch answer, of whatever formats, to pieces and skips."""
+"""Converts the record set of a Fetch answer, in any formats, to pieces and skips."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from protocol.errors import MalformedFrame
 
 NO_LIMIT: Final = (1 << 31) - 1
 _GATHER_BYTES: Final = 256 << 10
-"""Plain messages of old formats are put together to batches of about this size."""
+"""Plain messages of old formats are gathered into batches of about this size."""
 
 _PREFIX: Final = Struct(">qi")  # base offset, length of what follows
 _MAGIC_AT: Final = 16
@@ -33,10 +33,10 @@ def convert(
     max_inflated: int = MAX_INFLATED,
     spend: Spend = unlimited,
 ) -> Iterator[Piece | Skip]:
-    """What is to be appended of a record set, in order; data below `position` is left out.
+    """The pieces and skips of a record set, in order; leaves out data below `position`.
 
-    A batch that is cut off at the end is left for the next Fetch. A batch that goes out as it came costs no more than
-    its header and its checksum.
+    A batch that is cut off at the end is left for the next Fetch. An unchanged batch costs only its header and its
+    checksum.
 
     Args:
         records: the record set of one partition, from a Fetch with isolation level read_committed when the log may
@@ -44,12 +44,12 @@ def convert(
         position: source offset of the first record wanted.
         aborted: (producer id, first offset) as that Fetch answer lists them.
         max_bytes: largest batch; a larger one is split into several, unless it is a single record.
-        max_inflated: most bytes that one batch may have when decompressed.
-        spend: told of the work on batches that do not go out as they came; what it raises comes out of here.
+        max_inflated: largest decompressed size of one batch, in bytes.
+        spend: called with the work on re-encoded batches; its exceptions are passed on.
 
     Raises:
         TooLarge: a batch has more bytes than `max_inflated`.
-        CorruptRecords: bytes that no broker wrote; what comes before them has been yielded.
+        CorruptRecords: bytes that no broker wrote; everything before them has been yielded.
     """
     skipped: Skip | None = None
     for item in _Converter(position, aborted, max_bytes, max_inflated, spend).items(records):
@@ -77,11 +77,11 @@ class _Converter:
         self._aborted = AbortedTransactions(aborted)
         self._max_bytes = max_bytes
         self._max_inflated = max_inflated
-        self._plain = Gathered()  # messages of v0 or v1 that wait for more of them
-        self._expected = 0  # the next batch's offset is not below this
+        self._plain = Gathered()  # messages of v0 or v1, until there are enough for a batch
+        self._expected = 0  # the next batch's offset must not be below this
 
     def items(self, records: memoryview) -> Iterator[Piece | Skip]:
-        """Pieces and skips, as they come."""
+        """Pieces and skips, in order; skips are not merged yet."""
         at, end = 0, len(records)
         while end - at > _MAGIC_AT:
             offset, length = _PREFIX.unpack_from(records, at)
@@ -146,10 +146,10 @@ class _Converter:
             yield from self._encoded(_record_set(data, header, self._max_inflated, self._spend))
 
     def _is_fit(self, header: BatchHeader) -> bool:
-        """True when a copy with another header is all it takes.
+        """True when the batch only needs another header.
 
         A batch with a delete horizon has that in place of its base timestamp, and the records' timestamps relative to
-        it (KIP-534), so nothing is wrong with them once the bit is gone.
+        it (KIP-534), so they are right once the bit is cleared.
         """
         if not header.is_dense or header.is_log_append_time:
             return False

@@ -30,7 +30,7 @@ _MAX_DELTA: Final = (1 << 31) - 1
 
 
 class Message(NamedTuple):
-    """One message. `offset` as it is written: of an inner message of v1, relative."""
+    """One message. `offset` as written: relative for an inner message of v1."""
 
     offset: int
     magic: int
@@ -46,10 +46,10 @@ class Message(NamedTuple):
 
 
 def read_message(data: memoryview) -> Message:
-    """The message that takes up `data`, its offset and size before it.
+    """The message in `data`, which begins with its offset and size.
 
     Raises:
-        MalformedFrame: it is none.
+        MalformedFrame: not a message.
     """
     offset, _ = _ENTRY.unpack_from(data)
     if len(data) < _ENTRY.size + _SMALLEST[0]:
@@ -87,7 +87,7 @@ def unwrap(wrapper: Message, max_inflated: int, spend: Spend = unlimited) -> Rec
     """The records inside a compressed message.
 
     Raises:
-        MalformedFrame: they are not what the format demands.
+        MalformedFrame: they violate the format.
     """
     if wrapper.value is None or wrapper.codec >= _ZSTD:
         raise MalformedFrame(f"a compressed message with codec {wrapper.codec} or without a value")
@@ -113,7 +113,7 @@ def _entries(inner: memoryview, spend: Spend) -> Iterator[memoryview]:
     at = found = 0
     while at < len(inner):
         if not found % EACH:
-            spend(EACH if found else 1)  # how many there are only their end tells
+            spend(EACH if found else 1)  # their number is only known at the end
         found += 1
         if len(inner) - at < _ENTRY.size:
             raise MalformedFrame("messages that end inside one")
@@ -126,7 +126,7 @@ def _entries(inner: memoryview, spend: Spend) -> Iterator[memoryview]:
 
 
 class Gathered:
-    """Messages being put together to one record set. Args: `append_time`, which all records have, or None."""
+    """Gathers messages into one record set. Args: `append_time` of all records, or None."""
 
     __slots__ = ("_append_time", "_base_offset", "_base_timestamp", "_last", "body", "count")
 
@@ -137,7 +137,7 @@ class Gathered:
         self.count = 0
 
     def fits(self, offset: int) -> bool:
-        """False when the offset is too far away for a batch that begins where this one does."""
+        """False when the offset is too far from the batch's beginning, or not above its last offset."""
         return not self.count or self._last < offset <= self._base_offset + _MAX_DELTA
 
     def add(self, message: Message, offset: int) -> None:
@@ -161,7 +161,7 @@ class Gathered:
         self.count += 1
 
     def records(self, codec: int = 0, like: memoryview = memoryview(b"")) -> RecordSet:  # noqa: B008 - immutable
-        """What was gathered."""
+        """The gathered records."""
         return RecordSet(
             body=self.body,
             count=self.count,

@@ -1,4 +1,4 @@
-"""What comes out of the slow path."""
+"""The results of the slow path: pieces and skips."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Piece:
 
     `data` is a batch of format v2 with `count` records at offset deltas 0 .. count-1, no control batch, with the
     records' own timestamps. It may carry the source's producer and the transactional and delete horizon bits, which
-    `records.rewrite_batch` takes away.
+    `rewrite_batch` (`protocol/batch/header.py`) removes.
 
-    `runs`: which source offsets the records had; they sum up to `count`.
-    `next_source`: where reading goes on after this piece: beyond its last record, and beyond the whole source batch
-    when nothing of that is left.
+    `runs`: the source offsets of the records; their counts sum up to `count`.
+    `next_source`: where reading resumes after this piece: after its last record, or after the whole source batch if
+    nothing of that is left.
     `leader_epoch`: of the source batch, -1 where its format has none.
     """
 

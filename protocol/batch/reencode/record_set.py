@@ -21,10 +21,10 @@ _NO_PRODUCER: Final = -1
 
 
 class RecordSet(NamedTuple):
-    """The records of one source batch as they are encoded in a v2 batch, decompressed.
+    """The records of one source batch, encoded as in a v2 batch, decompressed.
 
-    `append_time`: every record's timestamp when the broker set it (LogAppendTime), else None.
-    `like`: the compressed bytes they came from. `next_offset`: where the source batch ends.
+    `append_time`: every record's timestamp if the broker set it (LogAppendTime), else None.
+    `like`: the compressed bytes they came from. `next_offset`: the offset after the source batch.
     """
 
     body: Inflated
@@ -64,7 +64,7 @@ class _Encoder(NamedTuple):
     spend: Spend
 
     def pieces(self, lo: int, hi: int, *, last: bool) -> Iterator[Piece]:
-        """Of records `lo` .. `hi`-1 of those at the position and beyond."""
+        """The pieces for records `lo` .. `hi`-1, counted from the position on."""
         records = self.records
         copy = self._copy(lo, hi)
         if not copy.count:
@@ -79,7 +79,7 @@ class _Encoder(NamedTuple):
         yield Piece(data, copy.count, copy.runs, following, copy.max_timestamp, records.leader_epoch)
 
     def _copy(self, lo: int, hi: int) -> _Copy:
-        """They, with offset deltas from 0 on."""
+        """A copy of these records, with offset deltas from 0 on."""
         records, position, spend = self.records, self.position, self.spend
         body, base_offset = records.body, records.base_offset
         keeps_times = records.append_time is None
@@ -113,7 +113,7 @@ class _Encoder(NamedTuple):
 
 
 class _RunList:
-    """Source offsets, ascending, put together to runs."""
+    """Gathers ascending source offsets into runs."""
 
     __slots__ = ("_expected", "_runs", "_start", "count")
 
@@ -139,7 +139,7 @@ class _RunList:
 
 
 def _batch(records: RecordSet, copy: _Copy) -> bytes:
-    """A batch of no producer, at the source offset of its first record."""
+    """A batch without a producer, at the source offset of its first record."""
     body = compress(records.codec, copy.body, records.like)
     base_timestamp = records.base_timestamp if records.append_time is None else records.append_time
     head = _CHECKED.pack(
