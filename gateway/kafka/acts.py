@@ -1,20 +1,20 @@
-"""The door for acts: whatever changes a cluster or a schema registry needs a permit, asked right before each try.
+"""The door for acts: every change of a cluster or a schema registry needs a permit, asked right before each try.
 
-An act is decided from what was read some time ago: a record, a lease, a look at both clusters. Between the decision and
-the request, and between one try and the next, a promote may cut over, a link may be deleted, another gateway may lead.
-So a permit is no flag but a question. Whoever decides opens the door with it (`permitted`), and the client asks it
+An act is decided from earlier facts: a record, a lease, a reading of both clusters. Between the decision and the
+request, and between one try and the next, a promote may cut over, a link may be deleted, another gateway may lead. So a
+permit is a function, not a flag. The deciding code opens the door with it (`permitted`), and the client calls it
 (`require_permit`) right before the bytes of each try leave: in `Connection.request` for every request whose API is in
-`CHANGES`, and in the registry's client. What is refused here was never sent: the caller decides again.
+`CHANGES`, and in the registry's client. A refused act was never sent: the caller decides again.
 
     with permitted(still_the_record_that_was_decided_on):
         await access.alter_topic_configs(...)
 
-A gateway runs `guarded`: without an open door it changes nothing. The permit belongs to the context (PEP 567), as tasks
-inherit it, so a request that is split by broker, or tried again after a change of leaders, asks the same question.
-Processes that are no gateway (Spark jobs, `lockgate dev`) act on nobody's behalf but their own, and are not guarded.
+A gateway runs `guarded`: without an open door it changes nothing. The permit belongs to the context (PEP 567), which
+tasks inherit, so a request that is split by broker, or retried after a change of leaders, calls the same permit.
+Processes that are no gateway (Spark jobs, `lockgate dev`) act only on their own behalf, and are not guarded.
 
-The mirror's appends, the state topic's transactions and forwarded writes of clients are no acts in this sense: the
-broker refuses them by producer id, epoch and sequence once another gateway has taken over.
+The mirror's appends, the state topic's transactions and clients' forwarded writes are not acts in this sense: once
+another gateway has taken over, the broker refuses them by producer id, epoch and sequence.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ CHANGES: Final = frozenset(
         ApiKey.WRITE_TXN_MARKERS,
     }
 )
-"""The APIs by which a cluster is changed. Questions that only look like changes (`validate_only`) need no permit."""
+"""The APIs that change a cluster. Requests with `validate_only` need no permit."""
 
 Permit: TypeAlias = Callable[[], None]
-"""Raises ActRefused when what was decided no longer holds. Asks nobody: it takes no time."""
+"""Raises ActRefused when the decision no longer holds. Does no I/O, so it takes no time."""
 
 
 class ActRefused(NetError):
-    """The door is shut: what the act was decided from is no longer so. Nothing was sent; decide again."""
+    """The door is shut: the facts behind the decision have changed. Nothing was sent; decide again."""
 
 
 class RestRefused(PartitionErrors, ActRefused):
-    """The door was shut while an act went from broker to broker: some of it is done, see `partial`; the rest was not
-    sent, or may be done (`errors`). Decide again."""
+    """The door shut while an act went from broker to broker: part of it is done, see `partial`; the rest was not sent,
+    or may be done (`errors`). Decide again."""
 
 
 def _shut() -> None:
@@ -78,7 +78,7 @@ _open: Final[ContextVar[Permit | None]] = ContextVar("permit", default=None)
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """What is begun in here changes clusters by permits alone."""
+    """A block in which clusters can only be changed with a permit."""
     token = _open.set(_shut)
     try:
         yield
@@ -88,10 +88,10 @@ def guarded() -> Iterator[None]:
 
 @contextmanager
 def permitted(permit: Permit) -> Iterator[None]:
-    """What is sent in here is sent as long as `permit` says so. The innermost permit alone is asked.
+    """A block in which acts are sent as long as `permit` allows it. Only the innermost permit counts.
 
     Raises:
-        ActRefused: it does not say so now; nothing was begun.
+        ActRefused: the permit refuses now; nothing was begun.
     """
     permit()
     token = _open.set(permit)
@@ -102,20 +102,20 @@ def permitted(permit: Permit) -> Iterator[None]:
 
 
 def own_act() -> AbstractContextManager[None]:
-    """For what a gateway does on its own behalf, whoever leads: it creates the topics that it keeps its state in, and
-    renews its lease in the fleet's group, or leaves that. Nobody else's record, topic or group is touched."""
+    """A block for acts on the gateway's own behalf, whether it leads or not: it creates the topics for its state,
+    renews its lease in the fleet's group, or leaves the group. It touches no other record, topic or group."""
     return permitted(_granted)
 
 
 def _granted() -> None:
-    """No record, term or lease is what this is decided from."""
+    """Allows everything: such acts depend on no record, term or lease."""
 
 
 def require_permit(what: str) -> None:
-    """Ask, right before something is changed. `what` names the change, for the error.
+    """Call the permit, right before a change. `what` names the change, for the error.
 
     Raises:
-        ActRefused: nothing may be sent.
+        ActRefused: the change must not be sent.
     """
     permit = _open.get()
     if permit is None:
@@ -127,10 +127,10 @@ def require_permit(what: str) -> None:
 
 
 def current_permit() -> Permit | None:
-    """The permit of this context; None where nobody guards it. For fakes that stand in for a cluster."""
+    """The permit of this context; None if it is not guarded. For fakes of a cluster."""
     return _open.get()
 
 
 def is_change(message: Any) -> bool:
-    """Whether this message of `protocol.messages` would change the cluster that it is sent to."""
+    """Whether this message of `protocol.messages` would change the cluster that receives it."""
     return message.API_KEY in CHANGES and not getattr(message, "validate_only", False)

@@ -1,4 +1,4 @@
-"""One Kafka cluster, as a client sees it: a view of its brokers and topics, and pooled connections to them."""
+"""A client of one Kafka cluster: a view of its brokers and topics, and pooled connections to them."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ from gateway.transport.backoff import Backoff
 from gateway.transport.host import MACHINE, Host
 
 CONTROL_LANE = "control"
-_LEAST_S = 0.1  # what a broker is given to answer in, while there is so much
-_NO_TIME_S = 0.01  # less than that nobody can answer in
+_LEAST_S = 0.1  # the least time a broker gets to answer, while there is that much
+_NO_TIME_S = 0.01  # in less than that no broker can answer
 
 
 class Clients(Protocol):
     """Connections on which the gateway speaks as a client of its own; see `client_connections.py`."""
 
     def cached(self, owner: str, node_id: int, lane: Lane) -> Connection | None:
-        """The open one of a principal, None if there is none now."""
+        """A principal's open connection; None if there is none now."""
 
     async def connection(self, owner: str, node_id: int, lane: Lane, deadline: float) -> Connection:
-        """An open one. Raises ClusterUnavailable; AuthenticationFailed when nobody can act as this principal."""
+        """An open connection. Raises ClusterUnavailable; AuthenticationFailed if it cannot act as this principal."""
 
     def drop(self, lanes: Collection[str], reason: str) -> None:
         """Close the connections of these lanes."""
 
     def reconfigure(self, config: ClusterConfig) -> None:
-        """Connect by other properties from now on."""
+        """Use other properties for new connections."""
 
     async def close(self) -> None:
-        """Close all."""
+        """Close all connections."""
 
 
 class Cluster:
@@ -58,12 +58,12 @@ class Cluster:
     what went wrong last.
 
     Args:
-        config: how to reach it.
+        config: how to reach the cluster.
         host: the machine this client runs on.
         rng: random numbers in [0, 1) for jitter and the choice of brokers; the host's by default.
 
     Attributes:
-        clients: what is done for clients is done as them; None: as this client.
+        clients: connections in the names of clients, for work done for them; None: that work uses this client's own.
     """
 
     def __init__(self, config: ClusterConfig, *, host: Host = MACHINE, rng: Callable[[], float] | None = None) -> None:
@@ -78,23 +78,23 @@ class Cluster:
             self.request, lambda: self.view.brokers, lambda: Backoff(*config.retry_backoff_s, self.rng)
         )
         self._metadata.on_view.append(lambda _: self._pool.forget_missing())
-        self.client_errors: Counter[str] = Counter()  # connections that could not be opened, by what failed
+        self.client_errors: Counter[str] = Counter()  # connections that could not be opened, by cause
 
     async def start(self, timeout_s: float | None = None, *, topics: Collection[str] | None = None) -> None:
         """Fetch the first view.
 
         Args:
-            topics: these topics only (none of them if empty), and never all unasked; None for every topic.
+            topics: follow only these topics (none if empty); None for every topic.
 
         Raises:
-            ClusterUnavailable: not within the deadline. The client goes on trying in the background until `close`.
+            ClusterUnavailable: not within the deadline. The client keeps trying in the background until `close`.
         """
         self._metadata.start(everything=topics is None)
         if not self._metadata.view.brokers:
             await self._metadata.refresh(topics, self._deadline_s(timeout_s))
 
     async def close(self) -> None:
-        """Close every connection and end every task. Whoever still waits gets ClusterUnavailable."""
+        """Close every connection and end every task. Waiting callers get ClusterUnavailable."""
         if self.clients is not None:
             await self.clients.close()
         await self._metadata.close()
@@ -117,16 +117,16 @@ class Cluster:
 
     @property
     def refused(self) -> bool:
-        """True while the cluster answers and does not take the credentials."""
+        """True while the cluster answers and rejects the credentials."""
         return self._metadata.refused
 
     @property
     def last_error(self) -> str:
-        """Why the cluster, or a broker of it, could not be reached last; empty when all is well."""
+        """Why the cluster, or one of its brokers, could not be reached last; empty when all is well."""
         return self._metadata.last_error or self._pool.last_error
 
     async def refresh(self, topics: Collection[str] | None = None, timeout_s: float | None = None) -> ClusterView:
-        """Wait for a view that is newer than this call; calls at the same time share a request.
+        """Wait for a view that is newer than this call; simultaneous calls share a request.
 
         Args:
             topics: these topics, which are then kept fresh; None for every topic of the cluster.
@@ -138,9 +138,10 @@ class Cluster:
         return self.view
 
     def invalidate(self, topic: str | None = None) -> None:
-        """Something in the view was wrong (a leader, an address): refresh it soon, from another broker. Does not wait.
+        """Refresh the view soon, from another broker, since something in it was wrong (a leader, an address). Does not
+        wait.
 
-        A `refresh` that is waited for behind this call is that one.
+        A `refresh` that is awaited after this call is that same refresh.
         """
         self._metadata.hint(() if topic is None else (topic,))
 
@@ -151,8 +152,8 @@ class Cluster:
         return None if found is None or found.leader < 0 else found.leader
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """In which epoch it is led, as far as is known here; -1 when that is not told. Asked with it, a broker that was
-        replaced without hearing of it refuses, and one that is ahead says that the metadata are old (KIP-320)."""
+        """The known leader epoch of a partition; -1 if unknown. A request with it is refused by a broker that was
+        replaced without noticing, and a newer leader answers that the metadata are old (KIP-320)."""
         known = self._metadata.view.topics.get(topic)
         found = None if known is None else known.partitions.get(partition)
         return -1 if found is None else found.leader_epoch
@@ -175,14 +176,14 @@ class Cluster:
         return self._pool.get(node_id, lane)
 
     def cached_for(self, client: str, node_id: int, lane: Lane) -> Connection | None:
-        """As `cached_connection`, for what is done for a client, by its principal's name."""
+        """Same as `cached_connection`, for work done for a client, given by its principal."""
         return self._pool.get(node_id, lane) if self.clients is None else self.clients.cached(client, node_id, lane)
 
     async def connection_for(self, client: str, node_id: int, lane: Lane, timeout_s: float | None = None) -> Connection:
-        """As `connection`, for what is done for a client.
+        """Same as `connection`, for work done for a client, given by its principal.
 
         Raises:
-            AuthenticationFailed: nobody can act as this client; says why.
+            AuthenticationFailed: the gateway cannot act as this client; says why.
             ClusterUnavailable: as `connection`.
         """
         if self.clients is None:
@@ -206,7 +207,7 @@ class Cluster:
     def reconfigure(self, config: ClusterConfig) -> None:
         """Reach the same cluster in another way: with other credentials, by other bootstrap servers.
 
-        Nothing in flight is lost: see `Pool.reconfigure`. What is the same already goes on as it is.
+        Nothing in flight is lost: see `Pool.reconfigure`. Does nothing if the config is the same.
         """
         is_news = config != self.config
         self.config = config
@@ -219,9 +220,9 @@ class Cluster:
             self.clients.reconfigure(config)
 
     def drop(self, lanes: Collection[str], reason: str) -> None:
-        """Close the connections of these lanes at once, with what waits to be sent; they are opened again when needed.
+        """Close the connections of these lanes immediately, without sending what waits; they reopen when needed.
 
-        A lane is named by what comes before a '-'.
+        A lane is named by the part before a '-'.
         """
         self._pool.drop(lanes, reason)
         if self.clients is not None:
@@ -240,10 +241,10 @@ class Cluster:
 
         Args:
             node_id: the broker to ask. None for any: then another one is asked when a connection fails, so the
-                request must be one that may be carried out twice.
+                request must be safe to execute twice.
             cap: highest version to use.
-            lane: the connection to use, where `node_id` says whose.
-            avoid: who is asked only when no other one can be.
+            lane: the connection to use, if `node_id` is given.
+            avoid: nodes to ask only if no other one is left.
 
         Raises:
             ClusterUnavailable: no answer within the deadline; outcome unknown if it was sent.
@@ -274,7 +275,7 @@ class Cluster:
         return await self._coordinators.find(group, self._deadline_s(timeout_s))
 
     def invalidate_coordinator(self, group: str, node_id: int | None = None) -> None:
-        """The group has moved: ask again next time. `node_id`: from there, unless that is known already."""
+        """The group has moved: ask again next time. `node_id`: away from there; ignored if another one is known."""
         self._coordinators.forget(group, node_id=node_id)
 
     async def transaction_coordinator(self, transactional_id: str, timeout_s: float | None = None) -> int:
@@ -298,7 +299,7 @@ class Cluster:
         return await connection.request(message, cap=cap, timeout_s=max(0.001, deadline - loop.time()))
 
     async def _any_node(self, failed: set[int], deadline: float) -> int:
-        """A node that is connected already, else one at random; those that failed only when all have."""
+        """A connected node, else a random one; a failed node only when all have failed."""
         loop = asyncio.get_running_loop()
         if not self.view.brokers:
             await self._metadata.refresh((), max(0.001, deadline - loop.time()))
@@ -311,14 +312,14 @@ class Cluster:
         return choice[int(self.rng() * len(choice))]
 
     def _fair_share(self, deadline: float) -> float:
-        """One broker that does not answer must leave time to ask another."""
+        """A deadline for one broker that leaves time to ask another."""
         now = asyncio.get_running_loop().time()
         left_s = deadline - now
         share_s = left_s / min(3, max(1, len(self.view.brokers)))
         return deadline if share_s < _LEAST_S else now + share_s
 
     def address(self, node_id: int) -> tuple[str, int] | None:
-        """Where a node listens, as the view says; None for one that is not in the cluster."""
+        """A node's address by the view; None if it is not in the cluster."""
         broker = self._metadata.view.brokers.get(node_id)
         return None if broker is None else (broker.host, broker.port)
 

@@ -15,10 +15,10 @@ from protocol.messages import OffsetCommitRequest, OffsetFetchRequest
 
 _BY_NAME = 9  # the last version of OffsetFetch and OffsetCommit that names topics; later ones have ids
 NO_EPOCH = -1
-"""No leader epoch: that of one cluster means nothing on another."""
+"""No leader epoch: one cluster's epoch means nothing on another."""
 _NOT_A_MEMBER = -1
 _BATCH_BYTES = 512 * 1024  # half of max.message.bytes as it is by default
-_RECORD_BYTES = 100  # of an offset's record in __consumer_offsets, beside group, topic and metadata
+_RECORD_BYTES = 100  # of an offset's record in __consumer_offsets, without group, topic and metadata
 
 
 class Committed(NamedTuple):
@@ -34,7 +34,7 @@ async def committed_offsets(
 ) -> dict[TopicPartition, Committed]:
     """Everything a group has committed; empty for a group that does not exist.
 
-    Offsets of a transaction that is still open are waited for (require_stable), within the deadline.
+    Waits for open transactions with offsets of the group (require_stable), within the deadline.
 
     Raises:
         ClusterUnavailable: no answer within the deadline.
@@ -76,8 +76,8 @@ async def commit_offsets(
 ) -> None:
     """Commit for a group from outside: generation -1, no member, no leader epoch. The group must have no members.
 
-    A broker writes each request as one batch, which max.message.bytes bounds: a group with thousands of partitions is
-    committed in several requests, so that a failure may leave some of them done.
+    A broker writes each request as one batch, limited by max.message.bytes: a group with thousands of partitions needs
+    several requests, so a failure may leave some of them done.
 
     Args:
         offsets: (topic, partition) -> next offset to read, or (offset, metadata).

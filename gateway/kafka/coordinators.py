@@ -1,8 +1,8 @@
-"""Which broker coordinates which group, or which transactional id.
+"""The coordinators of groups and transactional ids.
 
-A broker that has lost its cluster, and not its clients, goes on to say that it coordinates what others do by now: it
-answers from memory, and can write nothing down. So one that turned out to be wrong is not asked who is right, as long
-as there are others.
+A broker cut off from its cluster but not from its clients keeps claiming groups that other brokers coordinate by now:
+it answers from memory, and cannot write. So a broker whose claim turned out to be wrong is not asked for the right
+coordinator, as long as there are others.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _MAX_KEPT = 10_000
 
 
 class Request(Protocol):
-    """`Cluster.request`: any broker answers it, if possible none of those to `avoid`."""
+    """`Cluster.request`: asks any broker, if possible none of those to `avoid`."""
 
     async def __call__(self, message: Any, *, timeout_s: float, avoid: Collection[int]) -> Any:
         """The decoded response. Raises ClusterUnavailable."""
 
 
 class Coordinators:
-    """Group or transactional id -> node id, asked once and kept until somebody learns that it is wrong.
+    """Group or transactional id -> node id, asked once and kept until it turns out to be wrong.
 
     Args:
         request: asks the cluster.
         brokers: the node ids that the cluster has now.
-        backoff: made anew for each question.
+        backoff: makes a new one for each question.
     """
 
     def __init__(self, request: Request, brokers: Callable[[], Container[int]], backoff: Callable[[], Backoff]) -> None:
@@ -43,10 +43,10 @@ class Coordinators:
         self._brokers = brokers
         self._backoff = backoff
         self._known: dict[tuple[int, str], int] = {}
-        self._wrong: dict[tuple[int, str], int] = {}  # who was it last, and is not, as somebody found out
+        self._wrong: dict[tuple[int, str], int] = {}  # the last coordinator that turned out to be wrong
 
     def forget(self, name: str, kind: int = GROUP, node_id: int | None = None) -> None:
-        """The group or transactional id has moved. `node_id`: from there; who found that out may be late."""
+        """The group or transactional id has moved. `node_id`: away from there; ignored if another one is known."""
         wrong = self._known.get((kind, name))
         if node_id is not None and wrong != node_id:
             return

@@ -1,5 +1,5 @@
-"""Groups: which there are, who is in them, what they have committed. Classic, consumer (KIP-848), share (KIP-932) and
-streams groups (KIP-1071) alike."""
+"""Groups: lists and describes them, and removes members. Classic, consumer (KIP-848), share (KIP-932) and streams
+groups (KIP-1071) alike."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class GroupListing(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberView:
-    """A member of a group. `assigned` is topic -> partitions it has; `subscribed` what it asks for by name.
+    """A member of a group. `assigned` is topic -> its partitions; `subscribed` the topics it names.
 
-    Both are empty where the group's protocol is not the consumers' own. `subscribed_regex` is the pattern of a
-    KIP-848 member that subscribes by one. `assignment`: as a classic group's coordinator has it, whatever the protocol.
+    Both are empty if the group does not use the consumers' protocol. `subscribed_regex` is the pattern of a KIP-848
+    member that subscribes by one. `assignment`: a classic group's raw assignment, for any protocol.
     """
 
     member_id: str
@@ -67,8 +67,8 @@ class MemberView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subtopology:
-    """A part of a Streams application that runs by itself (KIP-1071). `reads`: sources and topics to repartition;
-    `writes`: topics to repartition that it fills; `changelogs`: of its state. What else it writes no broker knows."""
+    """An independent part of a Streams application (KIP-1071). `reads`: source and repartition topics; `writes`:
+    repartition topics that it fills; `changelogs`: of its state. No broker knows its other output topics."""
 
     name: str
     reads: frozenset[str] = frozenset()
@@ -107,7 +107,7 @@ async def list_groups(cluster: Cluster, *, timeout_s: float | None = None) -> tu
     """Every group of the cluster, asked of every broker, in order of name.
 
     Raises:
-        ClusterUnavailable: a broker did not answer within the deadline: the list would not be whole.
+        ClusterUnavailable: a broker did not answer within the deadline, so the list would be incomplete.
         BrokerError: a broker refuses.
     """
     answers = await asyncio.gather(
@@ -190,19 +190,19 @@ _CONSUMER = "consumer"
 
 
 async def remove_any_members(cluster: Cluster, group: str, view: GroupView) -> None:
-    """Remove the members that were seen.
+    """Remove the members in `view`.
 
-    A member of KIP-848 is not removed by LeaveGroup (Kafka 4.x answers UNKNOWN_MEMBER_ID): the heartbeat with which it
-    would leave is sent in its place, for a static one the heartbeat with which it leaves for good. Those of share and
-    streams groups are left as they are.
+    LeaveGroup does not remove a KIP-848 member (Kafka 4.x answers UNKNOWN_MEMBER_ID): instead this sends the member's
+    last heartbeat, with epoch -1, which also removes a static member for good. Members of share and streams groups are
+    not removed.
 
     Raises:
-        ClusterUnavailable: no answer within the deadline; asked again, it removes nobody else.
+        ClusterUnavailable: no answer within the deadline; a repeated call removes no other member.
         BrokerError: the coordinator refuses, for example GROUP_AUTHORIZATION_FAILED (30).
     """
     if view.type == _CONSUMER:
         left = (_heartbeat(cluster, group, member) for member in view.members)
-        for outcome in await asyncio.gather(*left, return_exceptions=True):  # none is sent behind an error
+        for outcome in await asyncio.gather(*left, return_exceptions=True):  # all are sent before an error is raised
             if outcome is not None:
                 raise outcome
     if view.members and view.type in ("classic", _CONSUMER, ""):
@@ -360,12 +360,12 @@ async def _describe(cluster: Cluster, group: str, request: Any, key: ApiKey, tim
 
 
 def _partitions(assignment: Any) -> dict[str, tuple[int, ...]]:
-    """As the coordinator of a KIP-848 or share group tells it."""
+    """The assignment of a KIP-848 or share group's member."""
     return {part.topic_name: tuple(part.partitions) for part in assignment.topic_partitions}
 
 
 def _subscribed(metadata: bytes | None) -> frozenset[str]:
-    """A member may put anything into its metadata; what cannot be read counts as nothing."""
+    """The topics in a member's metadata. A member may put anything there; unreadable metadata counts as none."""
     try:
         return frozenset(decode_subscription(metadata or b"").topics)
     except MalformedFrame:

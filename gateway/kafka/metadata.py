@@ -1,9 +1,9 @@
-"""Keeps the view fresh: one Metadata request at a time, over connections of its own, from whoever answers.
+"""Keeps the view fresh: one Metadata request at a time, over connections of its own, from any broker that answers.
 
-A broker that has lost its controller and its replicas, but not its clients, goes on to say that it leads what others
-lead by now. So nobody is believed for ever: a refresh that was hinted at, or is due, asks another broker than the one
-before (`_Turn`), and the leader epochs say which answer is the newer one (`view.py`). Two connections are kept for
-that, so that a hint costs no new one.
+A broker cut off from its controller and its replicas, but not from its clients, keeps claiming partitions that others
+lead by now. So no broker is believed for ever: a refresh after a hint, or by age, asks another broker than the last one
+(`_Turn`), and the leader epochs tell which answer is newer (`view.py`). Two connections are kept for that, so that a
+hint needs no new one.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from protocol.messages import MetadataRequest
 
 _log = logging.getLogger(__name__)
 
-_TRY_S = 4.0  # one broker's time to answer before the next is asked; doubled while nobody does
+_TRY_S = 4.0  # one broker's time to answer before the next is asked; doubled while none does
 _REFUSED_PAUSE_S = 5.0  # after refused credentials: brokers lock accounts that try too often
 _MIN_INTERVAL_S = 0.1  # between refreshes that were only hinted at
-_TOLD_LIMIT = 64  # questions whose answer is known again while the view stays as it is
+_TOLD_LIMIT = 64  # questions whose answers are recognized while the view does not change
 _COMPLETE_LIMIT = 2000  # partitions up to which the periodic refresh asks for every topic (about 5 ms to decode)
 _KEPT: Final = 2  # connections
-_ELSEWHERE_S = 1.0  # for a new connection, while there is an open one that can be asked instead
-_ELSEWHERE_AGAIN_S = 2.0  # after one that was not opened: it may be a dead broker's, and the next one is another's
+_ELSEWHERE_S = 1.0  # for a new connection, while an open one can be asked instead
+_ELSEWHERE_AGAIN_S = 2.0  # after a failed one: its broker may be dead, and the next try takes another broker
 
 
 class _Turn(Enum):
-    """Whom a refresh asks: the broker of the one before; the other one of those that are connected; a new one."""
+    """Which broker a refresh asks: the last one; the other connected one; a new one."""
 
     STAY = 0
     NEXT = 1
@@ -52,7 +52,7 @@ class MetadataKeeper:
     Attributes:
         view: the latest snapshot.
         last_error: why the last refresh failed; empty when it did not.
-        refused: it failed because the credentials were refused.
+        refused: the last refresh failed because the credentials were rejected.
         on_view: called with each view that differs from the one before.
     """
 
@@ -69,23 +69,23 @@ class MetadataKeeper:
         self._config = config
         self._opener = opener
         self._rng = rng
-        self._connections: list[Connection] = []  # the one that was asked last is the last
+        self._connections: list[Connection] = []  # the one asked last is at the end
         self._turn = _Turn.STAY
         self._elsewhere_after = 0.0  # loop time
         self._reconfigured = asyncio.Event()  # since the present connection was opened, or the last attempt failed
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
-        self._urgent = asyncio.Event()  # somebody waits, so the pause after a refresh is cut short
+        self._urgent = asyncio.Event()  # a caller waits, so the pause after a refresh is cut short
         self._everything = True
         self._follow_all = True
         self._named: set[str] = set()
         self._tracked: set[str] = set()
-        # Digests of answers that the view is made of, by question and broker: each has an order of its own.
+        # Digests of the answers behind the view, by question and broker: each broker has its own order.
         self._told: dict[frozenset[str] | None, dict[str, bytes]] = {}
         self._waiters: list[asyncio.Future[None]] = []
 
     def start(self, *, everything: bool = True) -> None:
-        """Begin to refresh: every topic, now and from time to time, or only those that somebody asks for."""
+        """Begin to refresh: every topic, now and from time to time, or only requested ones."""
         if self._task is None:
             self._everything = self._follow_all = everything
             if everything:
@@ -95,7 +95,7 @@ class MetadataKeeper:
             )
 
     async def close(self) -> None:
-        """Stop. Whoever waits for a refresh gets ClusterUnavailable."""
+        """Stop. Callers that wait for a refresh get ClusterUnavailable."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -103,14 +103,14 @@ class MetadataKeeper:
         self._close_all("closed by this client")
 
     def hint(self, topics: Iterable[str] = ()) -> None:
-        """Refresh soon, from another broker: something in the view turned out to be wrong. Nobody waits for it."""
+        """Refresh soon, from another broker, since something in the view turned out to be wrong. Does not wait."""
         self._named.update(topics)
         if self._turn is _Turn.STAY:
             self._turn = _Turn.NEXT
         self._wake.set()
 
     def reconfigure(self, config: ClusterConfig) -> None:
-        """Ask by another configuration from now on; at once, whatever was refused before."""
+        """Use another configuration from now on; ask immediately, even after rejected credentials."""
         self._config = config
         self._reconfigured.set()
         self._wake.set()
@@ -171,7 +171,7 @@ class MetadataKeeper:
                 await self._reconfigured.wait()
 
     async def _until_wanted(self) -> None:
-        """Wait for somebody who wants a refresh, or until the view is too old."""
+        """Wait until a refresh is requested, or the view is too old."""
         try:
             async with asyncio.timeout(self._config.metadata_max_age_s * (0.9 + 0.2 * self._rng())):
                 await self._wake.wait()
@@ -183,7 +183,7 @@ class MetadataKeeper:
         self._urgent.clear()
 
     def _failed(self, exc: Exception, waiters: list[asyncio.Future[None]]) -> None:
-        """Nobody answered: try again for those who still wait, unless trying again cannot help."""
+        """No broker answered: try again for the callers that still wait, unless that cannot help."""
         if not isinstance(exc, NetError):
             _log.error("the metadata refresh failed", exc_info=exc)
         elif not self.last_error:
@@ -232,7 +232,7 @@ class MetadataKeeper:
         raise ClusterUnavailable("; ".join(dict.fromkeys(reasons)))
 
     async def _open_ones(self, turn: _Turn, try_s: float, reasons: list[str]) -> Sequence[Connection]:
-        """The open connections in the order in which they are to be asked, a new one among them if it is its turn."""
+        """The open connections in the order in which to ask them, with a new one if it is the turn for one."""
         self._connections = [connection for connection in self._connections if not connection.closed]
         if turn is _Turn.STAY or not self._connections:
             return self._connections[::-1]
@@ -244,14 +244,14 @@ class MetadataKeeper:
             for where in [broker for broker in brokers if broker not in connected][:1]:
                 try:
                     others = [await self._connect(where, min(try_s, _ELSEWHERE_S))]
-                except NetError as exc:  # whoever was asked before is there: what is known is known from him
+                except NetError as exc:  # the broker asked before is still there
                     reasons.append(str(exc))
                     refused = isinstance(exc, AuthenticationFailed)
                     self._elsewhere_after = now + (_REFUSED_PAUSE_S if refused else _ELSEWHERE_AGAIN_S)
         return [*others, *(each for each in reversed(self._connections) if each not in others)]
 
     async def _connect(self, where: tuple[str, int], try_s: float) -> Connection:
-        """A new connection, which is asked last of those that are kept. Raises NetError."""
+        """Open a connection, and close the oldest ones beyond `_KEPT`. Raises NetError."""
         try:
             async with asyncio.timeout(try_s):
                 connection = await self._opener(*where)
@@ -264,7 +264,7 @@ class MetadataKeeper:
         return connection
 
     def _lost(self, connection: Connection) -> None:
-        """The connection that was asked last tells at once that the cluster may be gone; others are not missed."""
+        """Losing the connection asked last hints that the cluster may be gone; other ones are not missed."""
         if self._connections and self._connections[-1] is connection:
             self.hint()
 
@@ -273,7 +273,7 @@ class MetadataKeeper:
             connection.close(reason)
 
     def _brokers(self) -> list[tuple[str, int]]:
-        """Where the known brokers are, in random order."""
+        """The addresses of the known brokers, in random order."""
         brokers = [(broker.host, broker.port) for broker in self.view.brokers.values()]
         brokers.sort(key=lambda _: self._rng())
         return brokers
@@ -289,7 +289,7 @@ class MetadataKeeper:
         question, where = None if asked is None else frozenset(asked), f"{connection.host}:{connection.port}"
         known = self._told.get(question, {}).get(where, b"")
         told = await connection.request(MetadataAgain(request, known), timeout_s=try_s)
-        if told.message is None:  # the view is made of it already, and of nothing later
+        if told.message is None:  # the view already reflects it, and nothing later
             self._accept(self.view, asked)
             return
         self._accept(self._next_view(told.message, asked, where), asked)
@@ -298,7 +298,7 @@ class MetadataKeeper:
         self._told.setdefault(question, {})[where] = told.digest
 
     def _next_view(self, response: Any, asked: Collection[str] | None, where: str) -> ClusterView:
-        """Raises ClusterUnavailable when a broker's answer is of no use."""
+        """The view after an answer. Raises ClusterUnavailable when the answer is unusable."""
         error = getattr(response, "error_code", 0)
         if error:
             raise ClusterUnavailable(f"{where}: Metadata: {error_name(error)}")
@@ -317,7 +317,7 @@ class MetadataKeeper:
         self._tracked &= view.topics.keys()
         if view != self.view:
             self.view = view
-            self._told.clear()  # what was said to the same question before is news now
+            self._told.clear()  # an earlier answer to the same question would be news now
             for callback in tuple(self.on_view):
                 try:
                     callback(view)

@@ -1,4 +1,4 @@
-"""Offsets of logs: ListOffsets and DeleteRecords, sent to each partition's leader."""
+"""Log offsets: ListOffsets and DeleteRecords, sent to each partition's leader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LATEST = -1
 EARLIEST = -2
 
 _CONSUMER = -1
-_DEBUGGING = -2  # ListOffsetsRequest.DEBUGGING_REPLICA_ID: sees the log end, not the high watermark; of followers, too
+_DEBUGGING = -2  # ListOffsetsRequest.DEBUGGING_REPLICA_ID: sees the log end, not the high watermark, on followers, too
 
 
 class OffsetAt(NamedTuple):
@@ -44,9 +44,9 @@ async def list_offsets(
     Args:
         wanted: topic -> partition -> milliseconds since the epoch, or LATEST (-1), EARLIEST (-2).
         read_committed: LATEST is then the last stable offset, else the high watermark.
-        log_end: LATEST is then the end of the leader's log: records its followers have not fetched yet included.
+        log_end: LATEST is then the end of the leader's log, including records that its followers have not fetched yet.
 
-    From v4 on whoever does not lead in the epoch that is known here refuses, and is asked again with newer metadata.
+    From v4 on a broker that does not lead in the known epoch refuses, and the request is repeated with newer metadata.
 
     Raises:
         PartitionErrors: per partition, for example UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -78,10 +78,10 @@ async def latest_offsets(
     log_end: bool = False,
     timeout_s: float | None = None,
 ) -> dict[str, tuple[int, ...]]:
-    """LATEST of topics (name -> how many partitions), by partition: for thousands of them while writes wait.
+    """LATEST of topics (name -> number of partitions), by partition: for thousands of partitions under a write pause.
 
-    As `list_offsets`, with less than half of its CPU where each leader answers at once. Where one does not, or refuses
-    a partition, all is asked for again, in the way that knows what to do about it.
+    Same as `list_offsets`, with less than half of its CPU if every leader answers. If one does not, or refuses a
+    partition, `list_offsets` asks for everything again, and handles the errors.
 
     Raises:
         PartitionErrors, ClusterUnavailable: as `list_offsets`.
@@ -117,7 +117,7 @@ async def latest_offsets(
 
 
 def _epochs(cluster: Cluster, topics: Iterable[str]) -> dict[str, dict[int, int]]:
-    """Of the leaders that are asked: an end that a follower tells, or one that leads no more, is none."""
+    """The known leader epochs, to exclude answers of followers and former leaders."""
     known = cluster.view.topics
     return {
         topic: {index: partition.leader_epoch for index, partition in known[topic].partitions.items()}
@@ -127,7 +127,7 @@ def _epochs(cluster: Cluster, topics: Iterable[str]) -> dict[str, dict[int, int]
 
 
 def _by_leader(cluster: Cluster, topics: Mapping[str, int]) -> dict[int, dict[str, list[tuple[int, int]]]] | None:
-    """What to ask of which node; None when a leader is not known."""
+    """The partitions to ask each node for; None when a leader is unknown."""
     leaders: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(dict)
     view = cluster.view
     for topic, partitions in topics.items():
@@ -144,10 +144,10 @@ def _by_leader(cluster: Cluster, topics: Mapping[str, int]) -> dict[int, dict[st
 
 
 def _joined(topics: Mapping[str, int], answers: Iterable[Any]) -> dict[str, tuple[int, ...]] | None:
-    """What the leaders told; None when something is missing.
+    """The leaders' answers, joined; None when one is missing.
 
     Raises:
-        BaseException: other than of the network, or its protocol.
+        BaseException: any but network and protocol errors.
     """
     found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
     for answer in answers:
@@ -171,9 +171,9 @@ async def delete_records(
         (topic, partition) -> log start offset afterwards.
 
     Raises:
-        PartitionErrors: per partition, for example OFFSET_OUT_OF_RANGE (1), POLICY_VIOLATION (44). Of those in
-            `partial` the records are deleted, whatever kept the others; with NETWORK_EXCEPTION (13) they may be.
-        RestRefused: the same, where the act may not go on.
+        PartitionErrors: per partition, for example OFFSET_OUT_OF_RANGE (1), POLICY_VIOLATION (44). For those in
+            `partial` the records are deleted; with NETWORK_EXCEPTION (13) they may be.
+        RestRefused: the same, when the permit was withdrawn on the way.
         ActRefused: nothing is deleted.
         ClusterUnavailable: no answer within the deadline. Some records may be deleted.
     """

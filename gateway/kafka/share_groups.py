@@ -1,9 +1,9 @@
-"""Where share groups begin: the start offsets of their partitions (KIP-932), read, and set from outside the group.
+"""Start offsets of share groups (KIP-932): read, and set from outside the group.
 
-A share group has no committed offsets. Its coordinator keeps, for each partition, the *start offset*: all records
-before it are done with (acknowledged, rejected, or given up), the one at it is not. What became of records behind it
-(acquired by whom, acknowledged, how often delivered) is the share coordinator's own, and no API tells or takes it.
-`lag` tells how many offsets are not done with, from the start offset to the log end (KIP-1226).
+A share group has no committed offsets. Its coordinator keeps for each partition the *start offset*: all records before
+it are finished (acknowledged, rejected, or given up), the one at it is not. The state of later records (acquired by
+whom, acknowledged, how often delivered) is internal to the share coordinator; no API reads or sets it. `lag` is the
+number of unfinished offsets, from the start offset to the log end (KIP-1226).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from protocol.errors import ErrorCode, error_name
 from protocol.messages import AlterShareGroupOffsetsRequest, DescribeShareGroupOffsetsRequest
 
 IN_A_REQUEST: Final = 1_000
-"""Partitions that one request sets."""
+"""How many partitions one request sets."""
 UNKNOWN_LAG: Final = -1
 
 
 class ShareStart(NamedTuple):
-    """`offset`: the first that is not done with. `lag`: offsets that are not, -1 where the cluster does not tell."""
+    """`offset`: the first unfinished one. `lag`: the number of unfinished offsets, -1 if the cluster does not tell."""
 
     offset: int
     lag: int = UNKNOWN_LAG
@@ -34,9 +34,9 @@ class ShareStart(NamedTuple):
 async def share_offsets(
     cluster: Cluster, group: str, *, timeout_s: float | None = None
 ) -> dict[TopicPartition, ShareStart]:
-    """Every start offset of a share group; empty for one that does not exist, or on a cluster that has none.
+    """Every start offset of a share group; empty if the group does not exist, or the cluster has no share groups.
 
-    A partition that nobody has read yet has none.
+    A partition that no member has read yet has none.
 
     Raises:
         ClusterUnavailable: no answer within the deadline.
@@ -72,9 +72,9 @@ async def share_offsets(
 async def alter_share_offsets(
     cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int], *, timeout_s: float | None = None
 ) -> None:
-    """Set start offsets; what was known of records of these partitions is forgotten. Makes the group if there is none.
+    """Set start offsets, which resets the state of these partitions' records. Creates the group if there is none.
 
-    Thousands of partitions go in several requests, so that a failure may leave some of them done.
+    Thousands of partitions need several requests, so a failure may leave some of them done.
 
     Args:
         timeout_s: of each request.

@@ -1,12 +1,11 @@
-"""What a cluster has of many topics, asked again and again: which there are, and some of their configs.
+"""Polls a cluster for many topics: which exist, and some of their configs.
 
-Config sync asks for configs every few seconds, of all mirrors. One question is about a hundred topics at most. A broker
-nearly always says what it said the last time. Such an answer is not read again (`protocol/asked_again.py`): then the
-same objects are returned as before, and whoever compares may compare the objects first. Topics with equal configs share
-one object.
+Config sync asks for the configs of all mirrors every few seconds, at most a hundred topics per request. A broker nearly
+always repeats its last answer. Such an answer is not parsed again (`protocol/asked_again.py`): then the same objects
+are returned as before, so callers may compare by identity first. Topics with equal configs share one object.
 
 The listing has all topics that this client may see, and whether it may read them: one Metadata request. It stays out of
-the cluster's view: nobody routes by it, and it is asked for every few minutes at the most.
+the cluster's view, since nothing is routed by it, and is requested at most every few minutes.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EX
 
 
 async def list_topics(cluster: Cluster, *, timeout_s: float | None = None) -> list[ListedTopic]:
-    """The topics that this client may describe, by name. One that no broker has finished to create may be missing.
+    """The topics that this client may describe, by name. A topic that is still being created may be missing.
 
     Raises:
         ClusterUnavailable: no answer within the deadline.
@@ -67,7 +66,7 @@ AT_ONCE: Final = 100
 """Topics in one request: its answer has some 100 KB."""
 
 _KEPT: Final = 256
-"""Questions whose answers are known again; of more topics than these have, the answers are read each time."""
+"""How many questions' answers are recognized; for more topics than these cover, answers are parsed each time."""
 
 Configs = Mapping[str, str]
 _Question = tuple[tuple[str, ...], tuple[str, ...]]
@@ -79,15 +78,15 @@ class _ConfigsAnswer(NamedTuple):
 
 
 class TopicConfigs:
-    """Of one cluster."""
+    """Reads the topic configs of one cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._known: OrderedDict[_Question, _ConfigsAnswer] = OrderedDict()
 
     async def read(self, names: Iterable[str], only: Collection[str]) -> dict[str, Configs]:
-        """The effective configs of each topic, of these `only`; one that the cluster does not know is left out, and so
-        are sensitive ones, which topics have none of.
+        """The effective configs of each topic, `only` those named; leaves out configs that the cluster does not know,
+        and sensitive ones, which topics do not have.
 
         Raises:
             AdminError: for the first topic that cannot be described, for example UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -108,7 +107,7 @@ class TopicConfigs:
         else:
             require_described(told.message)
             answer = _ConfigsAnswer(told.digest, _shared(told.message))
-        if len(question[0]) > 1:  # one alone is asked for when something becomes of it
+        if len(question[0]) > 1:  # a single topic is asked for on an event, not regularly
             self._known[question] = answer
             self._known.move_to_end(question)
             if len(self._known) > _KEPT:

@@ -1,12 +1,11 @@
-"""Transactions that a cluster has not wholly ended: KIP-664's ListTransactions and DescribeTransactions, Kafka 3.0 and
+"""Transactions that are not complete on a cluster: KIP-664's ListTransactions and DescribeTransactions, Kafka 3.0 and
 later.
 
-A transaction has the partitions that were added to it, whether or not anything was written there. Until its
-coordinator says that it is complete, a marker may come to the end of each of these logs: when its client ends it, or
-when nobody does within its timeout. No log shows that beforehand; the last stable offset tells only of transactions
-with records.
+A transaction has the partitions that were added to it, whether or not records were written there. Until its coordinator
+reports it as complete, a marker may be appended to each of these logs: when its client ends it, or when its timeout is
+over. No log shows that beforehand; the last stable offset only shows transactions with records.
 
-The leader of a partition tells which producers it knows there: DescribeProducers, of the same KIP, Kafka 2.8 and later.
+A partition's leader tells which producers it knows there: DescribeProducers, of the same KIP, Kafka 2.8 and later.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from protocol.errors import ErrorCode, error_name, is_retriable
 from protocol.messages import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
 UNENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
-"""States behind which a marker may come. What a broker does not know it names, and leaves out."""
+"""States after which a marker may still come. A broker returns the filters that it does not know, and ignores them."""
 _AT_ONCE: Final = 1_000  # transactional ids in a request
 
 
 class TransactionDescription(NamedTuple):
     """A transactional id as its coordinator describes it.
 
-    `state`: Kafka's word. `partitions`: topic -> partitions of the present transaction that have no marker yet, with
-    those of `__consumer_offsets` among them; empty when it is complete. `started_ms`: wall clock of the coordinator, -1
-    while nothing is open. `timeout_ms`: after which its coordinator aborts it.
+    `state`: Kafka's word. `partitions`: topic -> partitions of the present transaction that have no marker yet,
+    including those of `__consumer_offsets`; empty when it is complete. `started_ms`: wall clock of the coordinator, -1
+    while none is open. `timeout_ms`: after this time its coordinator aborts it.
     """
 
     transactional_id: str
@@ -45,7 +44,7 @@ class TransactionDescription(NamedTuple):
 
     @property
     def is_unended(self) -> bool:
-        """A marker may come yet."""
+        """A marker may still come."""
         return self.state in UNENDED
 
 
@@ -56,7 +55,7 @@ async def all_transactions(
 
     Raises:
         UnsupportedVersion: before Kafka 3.0.
-        ClusterUnavailable: a broker does not answer in time: the list would not be whole.
+        ClusterUnavailable: a broker does not answer in time, so the list would be incomplete.
         BrokerError: a broker refuses.
     """
     nodes, states = tuple(cluster.view.brokers), UNENDED if unended_only else ()
@@ -84,16 +83,16 @@ def _transaction(one: Any) -> TransactionDescription:
 async def unended_transactions(
     cluster: Cluster, topics: Collection[str], timeout_s: float
 ) -> Mapping[str, tuple[str, ...]] | None:
-    """Topic -> the transactional ids, in order, of transactions that have it and are not complete.
+    """Topic -> the transactional ids, in order, of incomplete transactions that have it.
 
-    Of those that the cluster lets the caller see: Describe on the transactional id. Every broker is asked, since any
-    may be a coordinator: one that does not answer leaves all unknown. One that does not tell, since it is older or, not
-    Apache Kafka's own, refuses for good, takes nothing from what the others tell. None: no broker tells.
+    Only those that the caller may see: Describe on the transactional id. Every broker is asked, since any may be a
+    coordinator: if one does not answer, the result is unknown. A broker that cannot tell, because it is older or, in
+    other implementations than Apache Kafka, refuses for good, is left out. None: no broker can tell.
 
     Raises:
         ClusterUnavailable: a broker does not answer in time.
-        BrokerError: one is only just loading what it coordinates, does not coordinate it any more, or lists what it
-            does not describe.
+        BrokerError: a broker is still loading its transactions, no longer coordinates them, or lists one that it does
+            not describe.
     """
     nodes = tuple(cluster.view.brokers)
     answers = await asyncio.gather(*(unended_at(cluster, node, timeout_s) for node in nodes), return_exceptions=True)
@@ -119,12 +118,12 @@ async def unended_transactions(
 
 
 def _tells_never(exc: BaseException) -> bool:
-    """However often it is asked."""
+    """True when repeating the question cannot help."""
     return isinstance(exc, UnsupportedVersion) or (isinstance(exc, BrokerError) and not is_retriable(exc.code))
 
 
 async def unended_at(cluster: Cluster, node: int, timeout_s: float) -> Sequence[str]:
-    """The transactional ids of transactions that a broker coordinates and that are not complete.
+    """The transactional ids of incomplete transactions that a broker coordinates.
 
     Raises:
         ClusterUnavailable, BrokerError: as `unended_transactions`; also when it refuses for good.
@@ -134,7 +133,7 @@ async def unended_at(cluster: Cluster, node: int, timeout_s: float) -> Sequence[
 
 
 async def _listed(cluster: Cluster, node: int, states: Sequence[str], timeout_s: float) -> Sequence[str]:
-    """In these states, or in any where none is named."""
+    """The transactional ids that a broker coordinates, in these states, or in any if none is named."""
     request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=[])
     answer = await cluster.request(request, node_id=node, cap=0, timeout_s=timeout_s)
     if answer.error_code:
@@ -145,7 +144,7 @@ async def _listed(cluster: Cluster, node: int, states: Sequence[str], timeout_s:
 async def _described(
     cluster: Cluster, node: int, transactional_ids: Sequence[str], timeout_s: float
 ) -> Mapping[str, frozenset[str]]:
-    """Transactional id -> topics. Without those that were completed and forgotten meanwhile."""
+    """Transactional id -> topics. Leaves out transactions that were completed and forgotten meanwhile."""
     described = await _states(cluster, node, transactional_ids, timeout_s)
     return {
         one.transactional_id: frozenset(topic.topic for topic in one.topics)
@@ -155,7 +154,7 @@ async def _described(
 
 
 async def _states(cluster: Cluster, node: int, transactional_ids: Sequence[str], timeout_s: float) -> Sequence[Any]:
-    """As the broker answers, without those that it knows no more."""
+    """The broker's descriptions, without ids that it no longer knows."""
     request = DescribeTransactionsRequest(transactional_ids=list(transactional_ids))
     answer = await cluster.request(request, node_id=node, cap=0, timeout_s=timeout_s)
     found = []

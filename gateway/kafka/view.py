@@ -1,4 +1,4 @@
-"""What a cluster looks like: an immutable snapshot, and how one Metadata response turns it into the next. No I/O."""
+"""An immutable snapshot of a cluster, and how a Metadata response turns it into the next one. No I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BrokerView(NamedTuple):
 
 class PartitionView(NamedTuple):
     """One partition. `leader` is -1 while there is none; `error` is the partition's code in Metadata. `in_sync`: how
-    many of the replicas are, as the broker knew that told it; -1 when nobody said."""
+    many replicas are in sync, by the answering broker; -1 if unknown."""
 
     leader: int
     leader_epoch: int
@@ -33,8 +33,8 @@ class PartitionView(NamedTuple):
 class TopicView:
     """One topic. `topic_id` is 16 bytes, all zero on brokers without topic ids (before 2.8).
 
-    `error` is the topic's own code in Metadata, for example TOPIC_AUTHORIZATION_FAILED (29): then it exists or
-    not, we may not know.
+    `error` is the topic's own code in Metadata, for example TOPIC_AUTHORIZATION_FAILED (29): then we may not know
+    whether it exists.
     """
 
     topic_id: bytes
@@ -49,7 +49,7 @@ class TopicView:
 
 
 class ListedTopic(NamedTuple):
-    """A topic. `topic_id` in printed form, '' from a cluster without ids. `readable`: None where it is not told."""
+    """A topic. `topic_id` in printed form, '' from a cluster without ids. `readable`: None if unknown."""
 
     name: str
     topic_id: str
@@ -61,7 +61,7 @@ class ListedTopic(NamedTuple):
 class ClusterView:
     """A cluster as last seen.
 
-    `topics` holds every topic that the cluster showed us when `complete`, otherwise those that were asked for.
+    `topics` holds every visible topic when `complete`, otherwise the requested ones.
     `controller_id` is None while unknown; on a KRaft cluster it is any broker.
     """
 
@@ -80,9 +80,9 @@ class ClusterView:
 def next_view(view: ClusterView, response: Any, asked: Collection[str] | None) -> ClusterView:
     """The view after a MetadataResponse to a request for the topics `asked` (None: all).
 
-    Topics that were asked for and do not exist leave the view. A partition whose leader epoch went backwards
-    (the broker that answered lags behind) keeps what is known; so does one that is not in the answer, as a topic that
-    keeps its id loses no partition. A topic of which nothing has changed is the same object.
+    Requested topics that do not exist leave the view. A partition whose leader epoch went backwards (the answering
+    broker lags) is not changed, nor is one missing from the answer, since a topic that keeps its id loses no partition.
+    An unchanged topic stays the same object.
     """
     topics = {} if asked is None else dict(view.topics)
     for name in asked or ():
@@ -102,7 +102,7 @@ def next_view(view: ClusterView, response: Any, asked: Collection[str] | None) -
 
 
 def changed_topics(before: ClusterView, now: ClusterView, topics: Iterable[str]) -> list[str]:
-    """Which of these topics another view shows otherwise."""
+    """The topics that differ between the two views."""
     return [name for name in topics if before.topics.get(name) is not now.topics.get(name)]
 
 

@@ -1,11 +1,10 @@
-"""A compacted topic of one partition that lockgate keeps for itself: created, read on, appended to.
+"""A compacted topic of one partition for lockgate's own use: creates it, reads its news, appends to it.
 
-The last value of a key is in force; several processes may write. Who must write alone, and several records at once,
-writes with a `LogProducer`, and follows with a `LogFollower`.
+The last value of a key is in force; several processes may write. A sole writer of several records at once uses a
+`LogProducer`, and follows with a `LogFollower`.
 
-A connection whose answer is late stays open: the broker carries out the requests of one connection in their order, so
-what was written later is not overtaken by what was written before. One that answers nothing at all is closed by its
-own request timeout.
+A connection whose answer is late stays open: the broker executes the requests of one connection in order, so an earlier
+write cannot overtake a later one. A connection that does not answer at all is closed by its request timeout.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ _BY_NAME: Final = 11
 
 
 class NotDurable(BrokerError):
-    """A topic of our own is less durable than what it decides; the message has the remedy."""
+    """One of lockgate's own topics is less durable than its decisions require; the message has the remedy."""
 
 
 class CompactedLog:
-    """One process's view of the topic. Calls of `news` must not overlap: the caller has a lock.
+    """One process's view of the topic. Calls of `news` must not overlap: the caller needs a lock.
 
     Args:
-        configs: those that the topic is created with.
-        lane: of the connections that records are appended on.
+        configs: for creating the topic.
+        lane: of the connections for appends.
 
     Attributes:
-        position: the offset after the last record that was read; -1 before the first reading.
+        position: the offset after the last record read; -1 before the first reading.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class CompactedLog:
         self.topic = topic
         self.position = -1
         self._epoch = -1  # the leader epoch of the batch before `position`; -1 when it is not known
-        self._led_in = -1  # the leader epoch in which that batch was last seen to be there
+        self._led_in = -1  # the leader epoch in which that batch was last known to exist
         self._cluster = cluster
         self._configs = configs
         self._lane = lane
@@ -76,23 +75,23 @@ class CompactedLog:
         self._is_durable = False
 
     async def exists(self, timeout_s: float) -> bool:
-        """False when there certainly is no such topic. That a broker does not know it is no proof.
+        """False when the topic certainly does not exist. A broker that does not know it proves nothing.
 
         Raises:
-            ClusterUnavailable, BrokerError: it is not known now.
+            ClusterUnavailable, BrokerError: unknown for now.
         """
         if not await self._is_seen(timeout_s) and not await is_absent(self._cluster, self.topic, timeout_s=timeout_s):
             raise ClusterUnavailable(f"topic {self.topic} is there, but the broker that was asked lacks it yet")
         return self._exists
 
     async def ensure(self, timeout_s: float) -> None:
-        """Create the topic if there is none; it has three replicas, or as many as there are brokers. One that is there
-        is looked at, once for each time that it is opened: what is written to it must not be lost with one disk.
+        """Create the topic if it does not exist, with three replicas, or as many as there are brokers. An existing one
+        is checked once per opening: it must not lose records with one disk.
 
         Raises:
-            ClusterUnavailable: not known to be there.
+            ClusterUnavailable: the topic is not known to exist.
             BrokerError: refused.
-            NotDurable: it would lose what is acknowledged, and may not be changed from here.
+            NotDurable: the topic could lose acknowledged records, and this client may not change that.
         """
         if await self._is_seen(timeout_s):
             if not self._is_durable:
@@ -117,7 +116,7 @@ class CompactedLog:
             await self._cluster.refresh((self.topic,), timeout_s)
 
     async def _mend(self, timeout_s: float) -> None:
-        """Of a topic that somebody, or an older gateway, has made."""
+        """Make an existing topic durable, which a person or an older gateway has created."""
         partitions = self._cluster.view.topics[self.topic].partitions.values()
         replicas = min((len(each.replicas) for each in partitions), default=1)
         found = (await describe_topic_configs(self._cluster, (self.topic,), timeout_s=timeout_s))[self.topic]
@@ -151,10 +150,10 @@ class CompactedLog:
         return self._exists
 
     async def is_well_formed(self, timeout_s: float) -> bool:
-        """True when the topic, which is there, has one partition, and is compacted.
+        """True when the topic, which exists, has one partition, and is compacted.
 
         Raises:
-            ClusterUnavailable: the broker that was asked does not know it yet.
+            ClusterUnavailable: the broker that was asked does not know the topic yet.
             BrokerError: as before, or refused.
         """
         topic = (await self._cluster.refresh((self.topic,), timeout_s)).topics.get(self.topic)
@@ -166,13 +165,13 @@ class CompactedLog:
     # -- reading -------------------------------------------------------------------------------------------------
 
     async def news(self, timeout_s: float) -> AsyncGenerator[list[Record], None]:
-        """Every record with a key since the last call, in order, up to the end as of now; none while there is no topic.
+        """Every record with a key since the last call, in order, up to the present end; none while there is no topic.
 
-        `position` moves on when the next records are asked for: who gives up gets them again.
+        `position` advances when the next records are requested: a caller that gives up gets the last ones again.
 
         Raises:
-            LogTruncated: the log has lost records that were read (KIP-320), from `end` on. The next call goes on there.
-            ClusterUnavailable: nothing came within the time.
+            LogTruncated: the log has lost records that were read (KIP-320), from `end` on. The next call resumes there.
+            ClusterUnavailable: no answer within the time.
             BrokerError: refused.
         """
         if not await self.exists(timeout_s):
@@ -219,12 +218,12 @@ class CompactedLog:
         return LogTruncated(message, self.position)
 
     async def _require_same_log(self, latest: OffsetAt, timeout_s: float) -> None:
-        """What was read is there. A log that ends earlier, or has another leader, is asked where it parts; each Fetch
-        beyond `position` tells by itself.
+        """Check that the records read still exist. If the log ends earlier, or has another leader, ask where the two
+        histories diverge; a Fetch beyond `position` detects that itself.
 
         Raises:
             LogTruncated: see `news`.
-            ClusterUnavailable: no answer, or not one of a leader.
+            ClusterUnavailable: no answer, or none from a leader.
         """
         if self._epoch < 0 or (latest.offset >= self.position and latest.leader_epoch == self._led_in):
             return
@@ -239,17 +238,17 @@ class CompactedLog:
         if found.error_code:
             self._cluster.invalidate(self.topic)
             raise ClusterUnavailable(f"{self.topic}: OffsetForLeaderEpoch: {error_name(found.error_code)}")
-        end = found.end_offset if found.end_offset >= 0 else latest.offset  # -1: it has no epochs, or not so early ones
+        end = found.end_offset if found.end_offset >= 0 else latest.offset  # -1: no epochs, or only later ones
         if end < self.position:
             raise self._went_back(end)
 
     # -- writing -------------------------------------------------------------------------------------------------
 
     async def put(self, changes: Sequence[KeyValue], timeout_s: float) -> None:
-        """Append, again and again while that may help; on every in-sync replica when this returns. May append twice.
+        """Append, with retries while they may help; on every in-sync replica when this returns. May append twice.
 
         Raises:
-            ClusterUnavailable: not within the time; it may be there.
+            ClusterUnavailable: not within the time; the records may be in the log.
             BrokerError: refused, for example TOPIC_AUTHORIZATION_FAILED (29).
         """
 
@@ -263,10 +262,10 @@ class CompactedLog:
         """Append once, as one batch; on every in-sync replica when this returns.
 
         Returns:
-            The offset of the first one.
+            The offset of the first record.
 
         Raises:
-            ClusterUnavailable: it may be there.
+            ClusterUnavailable: the batch may be in the log.
             BrokerError: refused.
         """
         batch = keyed_batch(changes, self._cluster.host.wall_ms())
@@ -277,10 +276,10 @@ class CompactedLog:
 
 
 async def until_answered(cluster: Cluster, what: str, ask: Callable[[float], Awaitable[_T]], timeout_s: float) -> _T:
-    """Ask again and again while that may help. `ask` is given the seconds that are left.
+    """Repeat `ask` while that may help. It gets the seconds left.
 
     Raises:
-        ClusterUnavailable: not within the time, with the last reason; at once when the credentials are refused.
+        ClusterUnavailable: not within the time, with the last reason; immediately if the credentials are rejected.
         BrokerError: refused.
     """
     loop = asyncio.get_running_loop()
@@ -305,10 +304,10 @@ async def until_answered(cluster: Cluster, what: str, ask: Callable[[float], Awa
 async def produce(
     cluster: Cluster, topic: str, batch: bytes, *, lane: str, timeout_s: float, transactional_id: str | None = None
 ) -> PartitionResult:
-    """Append a batch to partition 0 with acks=all, once. The view is refreshed soon when that fails.
+    """Append a batch to partition 0 with acks=all, once. A failure refreshes the view soon.
 
     Raises:
-        ClusterUnavailable: no answer within the time; it may be there.
+        ClusterUnavailable: no answer within the time; the batch may be in the log.
     """
     try:
         connection = await leader_connection(cluster, topic, lane, timeout_s)
@@ -326,10 +325,10 @@ async def produce(
 
 
 async def leader_connection(cluster: Cluster, topic: str, lane: str, timeout_s: float) -> Connection:
-    """A connection to whoever leads partition 0.
+    """A connection to the leader of partition 0.
 
     Raises:
-        ClusterUnavailable: none within the time, or nobody leads it.
+        ClusterUnavailable: none within the time, or the partition has no leader.
     """
     leader = cluster.leader(topic, 0)
     if leader is None:
