@@ -8,6 +8,7 @@ import typer
 
 from gateway.cli import dev, gateway, group, health, quickstart, serve, support_bundle
 from gateway.cli.commands import ApiTyper
+from gateway.cli.doctor import doctor
 from gateway.cli.jobs import job
 from gateway.cli.links import access, link, link_acls, link_schemas, quotas, users
 from gateway.cli.migrations import migration, migration_file, report
@@ -29,6 +30,7 @@ app = ApiTyper(
 )
 app.command("serve")(serve.serve)
 app.command("health")(health.health)
+app.command("doctor")(doctor.doctor)
 app.command("quickstart")(quickstart.quickstart)
 app.command("support-bundle")(support_bundle.support_bundle)
 link.app.add_typer(link_acls.app, name="acls")

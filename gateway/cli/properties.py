@@ -77,6 +77,16 @@ def read_properties(path: Path) -> dict[str, str]:
     return dict(_from_file(path))
 
 
+def client_properties(text: str) -> dict[str, str]:
+    """What an option says: an address, a file, or nothing; ends the command with 2 when it is neither."""
+    path = Path(text)
+    if text and path.is_file():
+        return read_properties(path)
+    if not all(":" in part for part in text.split(",") if text):
+        fail(f"{text}: neither host:port nor a file of client properties", USAGE)
+    return {"bootstrap.servers": text} if text else {}
+
+
 def _from_file(path: Path) -> Iterator[tuple[str, str]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

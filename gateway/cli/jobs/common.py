@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from gateway.cli.api import REFUSED, UNREACHABLE, USAGE, fail
-from gateway.cli.properties import read_properties
+from gateway.cli.properties import client_properties
 from gateway.jobs.errors import JobFailed, reason
 from gateway.jobs.session import build_session
 from gateway.kafka.connection.config import ClusterConfig
@@ -52,16 +52,6 @@ DEFAULT_MASTER = ""  # what spark-submit was told, or else local[*]
 
 _SECRET: Final = ("password", "secret", "token")
 """Parts of the names of Spark's settings that hold secrets."""
-
-
-def client_properties(text: str) -> dict[str, str]:
-    """What --source or --target says: an address, a file, or nothing; ends the command with 2 when it is neither."""
-    path = Path(text)
-    if text and path.is_file():
-        return read_properties(path)
-    if not all(":" in part for part in text.split(",") if text):
-        fail(f"{text}: neither host:port nor a file of client properties", USAGE)
-    return {"bootstrap.servers": text} if text else {}
 
 
 def cluster(text: str) -> dict[str, str]:

@@ -10,8 +10,8 @@ import typer
 from pyspark.sql import SparkSession
 
 from gateway.cli.api import REFUSED, USAGE, ask, fail, segment
-from gateway.cli.jobs.common import client_properties
 from gateway.cli.jobs.gateway import ask_again
+from gateway.cli.properties import client_properties
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.inputs import read_table
 from gateway.jobs.link_map import SegmentsOf

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from gateway.doctor.rules.rights import ALTER, DESCRIBE, NOT_TOLD, may, missing
 from gateway.jobs.plan.facts import CopyRates, GroupFacts, Inventory, PlanFacts, TargetFacts
-from gateway.jobs.plan.rights import ALTER, DESCRIBE, NOT_TOLD, may, missing
 from gateway.kafka.groups import SHARE, STREAMS
 from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED, unmirrorable
 from gateway.state.records import MirrorMode

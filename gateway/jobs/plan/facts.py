@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gateway.jobs.plan.rights import NOT_TOLD
+from gateway.doctor.rules.rights import NOT_TOLD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,11 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+from gateway.doctor.authorized import cluster_operations, topic_operations
+from gateway.doctor.rules.rights import NOT_TOLD
 from gateway.jobs.plan.facts import BatchSample, GroupFacts, Inventory, PlanFacts, TargetFacts
-from gateway.jobs.plan.rights import NOT_TOLD
 from gateway.jobs.plan.sampling import sample_topics
-from gateway.jobs.plan.target_checks import cluster_operations, refused_topics, topic_operations
+from gateway.jobs.plan.target_checks import refused_topics
 from gateway.jobs.topic_ranges import LogRanges, log_ranges
 from gateway.kafka.access.acls import every_acl
 from gateway.kafka.admin import TopicConfigEntry, describe_topic_configs, log_sizes

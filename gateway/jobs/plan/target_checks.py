@@ -1,7 +1,7 @@
-"""What the target says to topics that a migration would create there, what its user may do, and how fast it is written.
+"""What the target says to topics that a migration would create there, and how fast it is written.
 
-The first two are asked without changing anything: CreateTopics with `validate_only` checks the right to create, names,
-replication and the cluster's policy; Metadata and DescribeCluster tell authorized operations. The last needs a topic,
+The first is asked without changing anything: CreateTopics with `validate_only` checks the right to create, names,
+replication and the cluster's policy. (What its user may do: `gateway.doctor.authorized`.) The second needs a topic,
 which is made for it and deleted again: only when somebody asks for it.
 """
 
@@ -14,22 +14,20 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gateway.jobs.plan.rights import NOT_TOLD
 from gateway.kafka.admin import create_topic, delete_topic
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, UnsupportedVersion
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.controller import on_controller
 from gateway.kafka.topic_partition import TopicPartition
 from protocol.apis import ApiKey
 from protocol.batch.keyed import keyed_batch
 from protocol.errors import ErrorCode, error_name
-from protocol.messages import CreateTopicsRequest, DescribeClusterRequest, MetadataRequest
+from protocol.messages import CreateTopicsRequest
 from protocol.produce import build_request_body, scan_response
 
 _AT_ONCE: Final = 200
 _LANE: Final = "plan"
 _PRODUCE_CAP: Final = 11  # later versions name topics by id
-_METADATA_CAP: Final = 9
 _ANSWER_S: Final = 30.0
 _RECORDS: Final = 56
 _RECORD_BYTES: Final = 16 * 1024  # with `_RECORDS` a batch of less than max.message.bytes by default (1 MiB)
@@ -75,48 +73,6 @@ def _words(code: int, message: str | None) -> str:
     if code in _NO_RIGHT:
         return "this user may not create it: that takes CREATE on the topic, or on the cluster"
     return f"it would not be created: {error_name(code)}{': ' + message if message else ''}"
-
-
-async def topic_operations(target: Cluster, names: Sequence[str]) -> dict[str, int]:
-    """What this user may do with topics, there or not: AclOperations as bits, by name (Metadata v8, KIP-430).
-
-    0 for a topic that it may not describe: READ, WRITE, DELETE and ALTER imply that. Topics that the broker does not
-    tell of (before 2.3) are left out.
-
-    Raises:
-        NetError: the target does not answer.
-    """
-    found: dict[str, int] = {}
-    for at in range(0, len(names), _AT_ONCE):
-        topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in names[at : at + _AT_ONCE]]
-        request = MetadataRequest(
-            topics=topics,
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=True,
-        )
-        response = await target.request(request, cap=_METADATA_CAP)
-        for topic in response.topics:
-            if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                found[topic.name] = 0
-            elif topic.topic_authorized_operations != NOT_TOLD:
-                found[topic.name] = topic.topic_authorized_operations
-    return found
-
-
-async def cluster_operations(target: Cluster) -> int:
-    """What this user may do with the cluster, as bits; `NOT_TOLD` by brokers before 2.8 (DescribeCluster, KIP-700).
-
-    Raises:
-        NetError: the target does not answer, or refuses.
-    """
-    try:
-        response = await target.request(DescribeClusterRequest(include_cluster_authorized_operations=True))
-    except UnsupportedVersion:
-        return NOT_TOLD
-    if response.error_code:
-        raise BrokerError(response.error_code, f"DescribeCluster: {error_name(response.error_code)}")
-    return int(response.cluster_authorized_operations)
 
 
 async def write_rate(target: Cluster, seconds: float, partitions: int, replicas: int) -> tuple[float, float]:

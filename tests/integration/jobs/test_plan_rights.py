@@ -19,10 +19,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from gateway.devcluster import DevCluster
+from gateway.doctor.rules.rights import DELETE, NEEDED
 from gateway.jobs.kafka import ask
 from gateway.jobs.plan.assess import MigrationAssessment
 from gateway.jobs.plan.job import run_plan, to_dict
-from gateway.jobs.plan.rights import DELETE, NEEDED
 from gateway.kafka.admin import TopicConfigChange, alter_topic_configs, describe_topic_configs
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import commit_offsets

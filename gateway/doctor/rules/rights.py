@@ -57,3 +57,31 @@ def missing(operations: int, configs: Mapping[str, str]) -> tuple[NeededRight, .
     """
     deletes = "delete" in configs.get("cleanup.policy", "delete")
     return tuple(right for right in (*NEEDED, *([DELETE] if deletes else [])) if not may(operations, right))
+
+
+DESCRIBE_TOPIC: Final = NeededRight(8, "DESCRIBE", "the gateway does not know that it is there")
+CREATE: Final = NeededRight(5, "CREATE", "a gateway cannot make it at its first start")
+
+OWN: Final = (
+    NeededRight(3, "READ", "no gateway knows what the fleet has decided"),
+    NeededRight(4, "WRITE", "no gateway can lead, so nothing is decided"),
+    NeededRight(10, "DESCRIBE_CONFIGS", "a gateway does not start without having seen that the topic is durable"),
+)
+"""On each topic of lockgate's own, on the target."""
+
+READ_GROUP: Final = NeededRight(3, "READ", "its offsets cannot be carried over")
+READ_FLEET: Final = NeededRight(3, "READ", "gateways cannot form a fleet, so none starts")
+"""On the target."""
+
+SOURCE: Final = (
+    NeededRight(3, "READ", "it cannot be mirrored"),
+    NeededRight(10, "DESCRIBE_CONFIGS", "its configs do not follow, and a mirror of it is refused"),
+)
+"""On each topic that is mirrored, on the source."""
+
+SOURCE_WRITE: Final = NeededRight(4, "WRITE", "what clients write through the gateway before the promote is refused")
+"""On each of them, with `link.identity=link`."""
+
+DESCRIBE_GROUP: Final = NeededRight(8, "DESCRIBE", "who is in it, and how far it has read, is not known")
+LIST_GROUPS: Final = NeededRight(8, "DESCRIBE", "the list of its groups is not told, so no group is promoted by itself")
+"""On the source, of a group and of the cluster."""

@@ -1,6 +1,6 @@
 import pytest
 
-from gateway.jobs.plan.rights import ALTER, DELETE, NEEDED, NeededRight, may, missing
+from gateway.doctor.rules.rights import ALTER, DELETE, NEEDED, NeededRight, may, missing
 
 ALL = -1
 
