@@ -77,9 +77,11 @@ class FirstReads:
     def _read(self, reader: _ReadSocket) -> None:
         if self._readers.get(reader.fd) is not reader:
             return  # its connection is closed, or its client has logged in
-        reader.callback()
-        if self._readers.get(reader.fd) is reader and self._epoll is not None:
-            self._epoll.modify(reader.fd, _ONCE)
+        try:
+            reader.callback()
+        finally:  # the event loop logs what the callback raises, and calls it again, as it does with its own readers
+            if self._readers.get(reader.fd) is reader and self._epoll is not None:
+                self._epoll.modify(reader.fd, _ONCE)
 
 
 class _ReadSocket:

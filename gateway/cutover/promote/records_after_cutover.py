@@ -134,8 +134,8 @@ class RecordsAfterCutover:
         due: dict[str, list[MirrorRecord]] = {}
         for key in self._watch.due(watched, self._clock()):
             due.setdefault(key[0], []).append(watched[key])
-        for link in list(self._store.links.values()):
-            await self._look_at(link, due.get(link.name, []))
+        links = list(self._store.links.values())
+        await asyncio.gather(*(self._look_at(link, due.get(link.name, [])) for link in links))  # none waits for others
 
     async def measure(self, link: str, topics: Sequence[str]) -> Mapping[str, LateOfTopic]:
         """The topics that are mirrored back and have such records, by the source's logs as read now.

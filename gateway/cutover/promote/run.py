@@ -220,6 +220,7 @@ class PromoteRun:
                 return
         if self._memory.paused_at is not None:
             self._abort_pause()
+        if any(record.state is MirrorState.PENDING_STOPPED for record in self._gather.records()):
             await self._mark_active(PromoteStep(StepKind.MARK_ACTIVE, "the promote broke off; see the gateway's log"))
 
     # -- before the write pause ----------------------------------------------------------------------------------

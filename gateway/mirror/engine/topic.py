@@ -111,11 +111,16 @@ class TopicMirror:
         """Apply the link's changed configs."""
         self._dependencies = dependencies
         for runner in self.runners.values():
-            runner.mirror.skip(deleted=dependencies.skip_deleted)
+            runner.mirror.skip(deleted=self._skips_deleted)
             runner.mirror.source.patience_s = dependencies.retry_s
             if runner.mirror.rewriter is not None:
                 runner.mirror.rewriter.patience_s = dependencies.ids_patience_s
         self._watch.patience_s = dependencies.retry_s
+
+    @property
+    def _skips_deleted(self) -> bool:
+        """As the link says, or an operator who repaired this mirror."""
+        return self._dependencies.skip_deleted or self.record.goes_on
 
     @property
     def partitions(self) -> range:
@@ -164,7 +169,7 @@ class TopicMirror:
             handed_over_at=period.handed_over_at[index],
             ledger=ledger,
             compacted=self.record.compacted,
-            skip_deleted=dependencies.skip_deleted or self.record.goes_on,
+            skip_deleted=self._skips_deleted,
             rewriter=self._rewriter(),
         )
         mirror.source.patience_s = dependencies.retry_s

@@ -66,6 +66,7 @@ class SourceTopicWatch:
 
     def refused(self, now: float) -> tuple[MirrorError, str] | None:
         """The source refuses to describe the topic. Returns an error once this has lasted for `patience_s`."""
+        self._missing_since = None  # a topic that is refused is not known to be missing
         if self._refused_since is None:
             self._refused_since = now
         lasts_s = now - self._refused_since

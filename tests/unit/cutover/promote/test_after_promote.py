@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -16,10 +17,11 @@ from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.operations.origin_ends import Asked, LogEnds
 from gateway.state.producer_ids import mirror_producer_id
-from gateway.state.records import LinkRecord, MirrorDirection, MirrorState
+from gateway.state.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState
 from tests.support.control.control_plane import Plane
 from tests.support.control.mirror_records import changed
 from tests.support.control.topic_scene import TopicScene, mirrored_topic
+from tests.support.waiting import wait_until_async
 
 
 @pytest.fixture
@@ -200,6 +202,28 @@ async def test_a_source_that_does_not_answer_is_not_asked_for_one_after_the_othe
     scene.ends.ends |= {name: [100, 103, 100] for name in names}
     await late.look()
     assert [late.of("l", name) for name in names] == [{1: 3}] * len(names), "they were still to be looked at"
+
+
+async def test_a_source_that_answers_slowly_keeps_no_other_link_waiting(
+    scene: TopicScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.promote()
+    late = records_after_cutover(scene.plane.parts, scene.ends, Clock())
+    links = {"a": replace(scene.plane.store.links["l"], name="a"), "l": scene.plane.store.links["l"]}
+    monkeypatch.setattr(late, "_store", SimpleNamespace(mirrors=scene.plane.store.mirrors, links=links))
+    look_at, slow = late._look_at, asyncio.Event()
+
+    async def look(link: LinkRecord, mirrors: Sequence[MirrorRecord]) -> None:
+        if link.name == "a":
+            await slow.wait()
+        await look_at(link, mirrors)
+
+    monkeypatch.setattr(late, "_look_at", look)
+    scene.ends.ends["orders"] = [100, 103, 100]
+    looking = asyncio.create_task(late.look())
+    await wait_until_async(lambda: late.of("l", "orders") == {1: 3}, 5.0, what="the other link's count")
+    slow.set()
+    await looking
 
 
 async def test_records_in_a_partition_that_was_added_on_the_source_are_late_too(scene: TopicScene) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.cutover.promote.gather import Gatherer
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.errors import Conflict, TargetUnreachable
 from gateway.kafka.connection.errors import BrokerError
@@ -230,3 +231,18 @@ async def test_all_of_a_write_pause_is_accounted_for_by_step(scene: TopicScene) 
     assert sum(steps.values()) == pytest.approx(paused_s)
     assert {"pause_writes", "read_ends", "stop_mirror", "read_copy", "persist_stopped", "decide"} <= set(steps)
     assert min(steps.values()) >= 0
+
+
+async def test_an_unexpected_error_before_the_write_pause_leaves_no_topic_pending(
+    scene: TopicScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of ours: nobody would go on with it before the next term."""
+
+    async def broken(_: object) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(Gatherer, "read_configs", broken)
+    with pytest.raises(RuntimeError, match="a fault"):
+        await scene.promote()
+    assert scene.record.state is MirrorState.ACTIVE
+    assert WritePhase.PAUSED not in scene.phases

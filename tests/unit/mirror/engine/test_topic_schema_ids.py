@@ -7,7 +7,10 @@ from struct import pack
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from gateway.mirror.engine.topic import TopicMirror
+from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.runner import PartitionRunner
 from gateway.state.records import MirrorDirection, MirrorError, MirrorFailback, MirrorRecord, PartitionStart
 from protocol.batch.header import iter_batches
@@ -98,3 +101,11 @@ def test_others_are_copied_as_bytes() -> None:
         assert scene.runner.mirror.rewriter is None
         assert scene.runner.take() is not None
         scene.topic.look_at_ids(1.0)
+
+
+def test_a_repaired_mirror_goes_on_whatever_is_changed_of_its_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(replace(RECORD, goes_on=True))
+    told: list[bool] = []
+    monkeypatch.setattr(PartitionMirror, "skip", lambda _self, *, deleted: told.append(deleted))
+    scene.topic.update(scene.dependencies)
+    assert told == [True]

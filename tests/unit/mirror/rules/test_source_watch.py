@@ -64,3 +64,12 @@ def test_a_topic_that_may_not_be_seen_for_long_enough() -> None:
     found = watch.refused(220.0)
     assert found is not None
     assert found[0] is MirrorError.AUTHORIZATION_ERROR
+
+
+def test_a_refusal_in_between_is_no_sign_that_the_topic_is_missing() -> None:
+    watch = SourceTopicWatch("t", ID, 3, 60.0)
+    assert watch.missing(100.0) is None
+    assert watch.refused(101.0) is None
+    assert watch.refused(150.0) is None
+    assert watch.missing(170.0) is None, "it is missing since now"
+    assert watch.missing(230.0) is not None
