@@ -123,7 +123,7 @@ def test_the_innermost_frame_of_ours_is_the_cause(stack: Sequence[Frame], cause:
 
 def test_every_room_is_a_cause() -> None:
     folders = {each.name for each in (loop_watch._ROOT / "gateway").iterdir() if (each / "__init__.py").exists()}
-    assert folders - {"cli", "config", "devcluster", "jobs", "quickstart"} == set(loop_watch._ROOMS)
+    assert folders - {"cli", "config", "devcluster", "doctor", "jobs", "quickstart"} == set(loop_watch._ROOMS)
 
 
 async def test_a_running_loop_is_watched() -> None:
