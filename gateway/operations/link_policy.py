@@ -35,6 +35,11 @@ _PORTS: Final = {"http": 80, "https": 443}
 _ALLOWED_BY: Final = "links.allow_unverified_tls in the gateway's settings would allow it"
 
 
+def login_is_readable(protocol: str, mechanism: str, host: str) -> bool:
+    """Whether others could read a login's password or token on its way to a host. Both names are in capitals."""
+    return protocol == "SASL_PLAINTEXT" and mechanism in _READABLE_LOGINS and not is_loopback(host)
+
+
 @dataclass(frozen=True, slots=True)
 class LinkPolicy:
     """`files`: the folder that ssl.*.location and the files of secrets are in; '': none may be named. What is secret
@@ -94,11 +99,7 @@ class LinkPolicy:
 
     def require_broker(self, protocol: str, mechanism: str, host: str, port: int) -> None:
         """Raises ValueError for a broker that a link may not connect to, or not in this way."""
-        if (
-            protocol == "SASL_PLAINTEXT"
-            and mechanism in _READABLE_LOGINS
-            and not (self.allow_unverified_tls or is_loopback(host))
-        ):
+        if login_is_readable(protocol, mechanism, host) and not self.allow_unverified_tls:
             raise ValueError(
                 f"security.protocol: {mechanism} would be sent to {host} without TLS, where others read it: "
                 f"SASL_SSL protects it; {_ALLOWED_BY}"

@@ -28,7 +28,7 @@ from gateway.doctor.rules.places import check_files, check_told
 from gateway.fleet.fleet import GROUP
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.mirror.offset_map.topic import map_topic
-from gateway.operations.link_policy import DEFAULT_POLICY, LinkPolicy
+from gateway.operations.link_policy import DEFAULT_POLICY, LinkPolicy, login_is_readable
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.operations.secrets.rules.references import REDACTED
 from gateway.proxy.transactions.identities import TOPIC as PRODUCERS
@@ -244,9 +244,11 @@ async def _at_listener(settings: Settings, where: str) -> SeenCluster:
     endpoint = settings.endpoints()[where]
     config = ClusterConfig.from_client_properties(listener_properties(settings, endpoint))
     name = f"through {_first(config)}"
-    if endpoint.tls is None:
-        return await look_at_cluster(name, config, _AS_A_CLIENT, in_depth=False)
     why = "clients trust a CA there that these settings do not name"
+    if endpoint.tls is None:
+        if not login_is_readable(config.security_protocol, config.sasl_mechanism, config.bootstrap[0][0]):
+            return await look_at_cluster(name, config, _AS_A_CLIENT, in_depth=False)
+        why = "the gateway's own login could be read on the way"
     facts = SeenCluster(name=name, asked=_AS_A_CLIENT, unasked=why)
     return await _with_places(facts, _unchecked(config))
 

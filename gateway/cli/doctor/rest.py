@@ -54,12 +54,15 @@ def look_at_gateway(url: str, only: str = "") -> tuple[GatewayFacts, tuple[Sourc
         if exc.exit_code != UNREACHABLE:
             raise
         return GatewayFacts(url=url, error="there is no such socket"), ()
+    except (KeyError, TypeError, AttributeError):  # JSON of another form
+        return GatewayFacts(url=url, error=f"what answers at {url} is no gateway of lockgate"), ()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as exc:
         return GatewayFacts(url=url, error=str(exc) or type(exc).__name__), ()
 
 
 class _RestQuestions:
-    """At one gateway. Raises httpx.HTTPError and ValueError when what is there is none, or goes away."""
+    """At one gateway. Raises httpx.HTTPError when it goes away; ValueError, KeyError, TypeError or AttributeError when
+    what answers is none."""
 
     def __init__(self, connection: httpx.Client, url: str) -> None:
         self._connection = connection

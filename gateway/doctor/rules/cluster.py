@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from gateway.doctor.rules.facts import BrokerFacts, OwnTopicFacts, SeenCluster, Side
-from gateway.doctor.rules.finding import DoctorFinding, bad, ok, warn
+from gateway.doctor.rules.finding import DoctorFinding, bad, many, ok, warn
 from gateway.doctor.rules.places import check_certificates, check_places
 from gateway.doctor.rules.privileges import check_rights
 from gateway.kafka.rules.names import some_of
@@ -60,23 +60,27 @@ _RELEASES: Final = (
 
 def check_cluster(facts: SeenCluster, now: float) -> Iterator[DoctorFinding]:
     """All that is to be said of a cluster. `now`: seconds since the epoch."""
-    told = {(place.host, place.port): place for place in (*facts.bootstrap, *(one.place for one in facts.brokers))}
-    places = list(told.values())
-    yield from check_places(facts.name, places)
-    yield from check_certificates(facts.name, places, now, verifies_names=facts.verifies_names)
+    yield from check_ways(facts, now)
     if facts.unasked:
         yield unasked(facts)
         return
     if facts.error:
         yield _unserved(facts)
         return
-    yield ok("cluster", facts.name, f"id {facts.cluster_id or 'not told'}, {_many(len(facts.brokers), 'broker')}")
+    yield ok("cluster", facts.name, f"id {facts.cluster_id or 'not told'}, {many(len(facts.brokers), 'broker')}")
     yield from check_logins(facts.name, facts.brokers)
     yield from check_versions(facts.name, facts.asked.side, facts.brokers)
     yield from check_rights(facts)
     for topic in facts.own_topics:
         yield from check_own_topic(facts.name, topic, len(facts.brokers))
     yield from check_quotas(facts)
+
+
+def check_ways(facts: SeenCluster, now: float) -> Iterator[DoctorFinding]:
+    """The address and certificate of each bootstrap server and broker, once."""
+    told = {(place.host, place.port): place for place in (*facts.bootstrap, *(one.place for one in facts.brokers))}
+    yield from check_places(facts.name, list(told.values()))
+    yield from check_certificates(facts.name, list(told.values()), now, verifies_names=facts.verifies_names)
 
 
 def unasked(facts: SeenCluster) -> DoctorFinding:
@@ -165,7 +169,7 @@ def check_own_topic(what: str, topic: OwnTopicFacts, brokers: int) -> Iterator[D
         return
     found = list(_own_topic(what, topic, brokers))
     yield from found or [
-        ok("own topic", what, f"{topic.name}: {_many(topic.replicas, 'replica')}, compacted, min.insync.replicas kept")
+        ok("own topic", what, f"{topic.name}: {many(topic.replicas, 'replica')}, compacted, min.insync.replicas kept")
     ]
 
 
@@ -175,7 +179,7 @@ def _own_topic(what: str, topic: OwnTopicFacts, brokers: int) -> Iterator[Doctor
         yield warn(
             "own topic",
             what,
-            f"{topic.name} has {_many(topic.replicas, 'replica')} on {_many(brokers, 'broker')}",
+            f"{topic.name} has {many(topic.replicas, 'replica')} on {many(brokers, 'broker')}",
             f"give it {wanted} (kafka-reassign-partitions)",
         )
     if topic.configs is None:
@@ -190,7 +194,7 @@ def _own_topic(what: str, topic: OwnTopicFacts, brokers: int) -> Iterator[Doctor
         yield bad(
             "own topic",
             what,
-            f"{topic.name} has {_many(topic.partitions, 'partition')} and cleanup.policy "
+            f"{topic.name} has {many(topic.partitions, 'partition')} and cleanup.policy "
             f"{topic.configs.get('cleanup.policy', '')}: it is not lockgate's",
             "a gateway makes it with one partition, compacted: find out who has made this one",
         )
@@ -209,7 +213,7 @@ def _own_topic(what: str, topic: OwnTopicFacts, brokers: int) -> Iterator[Doctor
         yield bad(
             "own topic",
             what,
-            f"{topic.name} has {topic.in_sync} of {_many(topic.replicas, 'replica')} in sync, and takes {least}: "
+            f"{topic.name} has {topic.in_sync} of {many(topic.replicas, 'replica')} in sync, and takes {least}: "
             "nothing can be decided",
             "bring the broker that is behind back",
         )
@@ -280,7 +284,3 @@ def _rank(key: QuotaKey, user: str, client_id: str) -> int | None:
         elif not name or part.name != name:
             return None
     return total
-
-
-def _many(count: int, one: str) -> str:
-    return f"{count} {one}" if count == 1 else f"{count} {one}s"

@@ -157,7 +157,7 @@ class GatewayFacts:
     `ahead_s`: by how much its clock is ahead of the one here, with `error_s` of doubt; None: it was not told.
     `files`: how many files its processes have open, and may have; None: not told. `gateways`: state by name.
     `listeners`: HOST:PORT that clients are told, by name.
-    `links`: name -> state and error. `told`: what it refuses to say, and why.
+    `links`: name -> state and error. `untold`: what it refuses to say, and why.
     """
 
     url: str

@@ -51,3 +51,8 @@ def worst(findings: Iterable[DoctorFinding]) -> Level:
     """The worst level; OK of none."""
     levels = {finding.level for finding in findings}
     return next((level for level in (Level.FAIL, Level.WARN) if level in levels), Level.OK)
+
+
+def many(count: int, one: str) -> str:
+    """A count with its noun: 1 broker, 3 brokers."""
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.doctor.rules.cluster import check_logins, unasked
+from gateway.doctor.rules.cluster import check_logins, check_ways, unasked
 from gateway.doctor.rules.facts import GatewayFacts, SeenCluster
-from gateway.doctor.rules.finding import DoctorFinding, bad, ok, warn
+from gateway.doctor.rules.finding import DoctorFinding, bad, many, ok, warn
 from gateway.doctor.rules.machine import FULL, check_clock
-from gateway.doctor.rules.places import check_certificates, check_places
 from gateway.kafka.rules.names import some_of
 
 _READY: Final = {
@@ -126,9 +125,7 @@ def check_through(
         now: seconds since the epoch.
     """
     brokers = through.brokers
-    places = list({(p.host, p.port): p for p in (*through.bootstrap, *(one.place for one in brokers))}.values())
-    yield from check_places(through.name, places)
-    yield from check_certificates(through.name, places, now, verifies_names=through.verifies_names)
+    yield from check_ways(through, now)
     if through.unasked:
         yield unasked(through)
         return
@@ -154,8 +151,7 @@ def check_through(
             "a broker came or went a moment ago: ask again; else see the gateway's log",
         )
     else:
-        count = len(brokers)
-        yield ok("listener", through.name, f"cluster {through.cluster_id}, {count} broker{'' if count == 1 else 's'}")
+        yield ok("listener", through.name, f"cluster {through.cluster_id}, {many(len(brokers), 'broker')}")
 
 
 def _nodes(facts: SeenCluster) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from gateway.doctor.rules.facts import CertificateFacts, FileFacts, PlaceFacts
-from gateway.doctor.rules.finding import DoctorFinding, bad, ok, warn
+from gateway.doctor.rules.finding import DoctorFinding, bad, many, ok, warn
 from gateway.kafka.rules.names import some_of
 
 SOON_S: Final = 30 * 86_400.0
@@ -82,7 +82,7 @@ def check_certificates(
             yield finding
     if seen and not troubled:
         ends = min(found.not_after for _, found in seen)
-        yield ok("tls", what, f"{_many(len(seen), 'certificate')} trusted, good until {day(ends)}")
+        yield ok("tls", what, f"{many(len(seen), 'certificate')} trusted, good until {day(ends)}")
 
 
 def _certificate(
@@ -123,7 +123,7 @@ def _timing(check: str, what: str, whose: str, found: CertificateFacts, now: flo
         )
     elif found.not_after - now < SOON_S:
         left = int((found.not_after - now) // 86_400)
-        yield warn(check, what, f"{whose} is over in {_many(left, 'day')}, on {day(found.not_after)}", "renew it")
+        yield warn(check, what, f"{whose} is over in {many(left, 'day')}, on {day(found.not_after)}", "renew it")
 
 
 def check_files(files: Sequence[FileFacts], now: float) -> Iterator[DoctorFinding]:
@@ -173,7 +173,3 @@ def covers(names: Iterable[str], host: str) -> bool:
 def day(seconds: float) -> str:
     """For people."""
     return time.strftime("%Y-%m-%d", time.gmtime(seconds))
-
-
-def _many(count: int, one: str) -> str:
-    return f"{count} {one}" if count == 1 else f"{count} {one}s"

@@ -8,14 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
 from gateway.cli.doctor import doctor as command
-from gateway.cli.doctor import examine
+from gateway.cli.doctor import examine, rest
 from gateway.cli.doctor.rest import SourceLink
 from gateway.cli.output import Output
-from gateway.doctor.rules.facts import GatewayFacts
+from gateway.doctor.rules.facts import GatewayFacts, Inquiry, SeenCluster
 from gateway.doctor.rules.finding import bad, ok, warn
 from gateway.operations.secrets.rules.references import REDACTED
 from protocol.apis import ApiKey
@@ -212,6 +213,40 @@ def test_no_secret_is_shown(run: Run, clusters: Callable[[str], FakeCluster], tm
     told = run("doctor", "--config", str(settings), "--url", "http://127.0.0.1:1", code=1)
     assert "FAIL  target" in told.stdout
     assert PASSWORD not in told.stdout + told.stderr
+
+
+@pytest.mark.parametrize(("host", "logs_in"), [("gw.example.org", False), ("127.0.0.1", True)])
+def test_the_gateways_password_does_not_go_to_another_machine_in_the_clear(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, logs_in: bool
+) -> None:
+    """Something in front of the listener has the TLS there, say."""
+    settings = tmp_path / "gateway.yaml"
+    login = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "g",
+        "sasl.password": PASSWORD,
+    }
+    told = {"target": {"bootstrap.servers": "127.0.0.1:1", **login}, "listener": {"advertised_host": host}}
+    settings.write_text(yaml.safe_dump(told), encoding="utf-8")
+    asked: list[str] = []
+
+    async def look(name: str, _: object, inquiry: Inquiry, **__: object) -> SeenCluster:
+        asked.append(name)
+        return SeenCluster(name=name, asked=inquiry, error="not there")
+
+    monkeypatch.setattr(examine, "look_at_gateway", lambda *_: (GatewayFacts(url="u", leader="g"), ()))
+    monkeypatch.setattr(examine, "look_at_cluster", look)
+    shown = run("doctor", "--config", str(settings), code=1).stdout
+    assert any(name.startswith("through") for name in asked) is logs_in
+    assert ("the gateway's own login could be read on the way" in shown) is not logs_in
+
+
+@pytest.mark.parametrize("answer", [{}, [], {"checks": 3}])
+def test_what_is_no_gateway_is_told(run: Run, monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=answer))
+    monkeypatch.setattr(rest, "client", lambda url: httpx.Client(transport=transport, base_url=url))
+    assert "is no gateway of lockgate" in run("doctor", "--url", "http://127.0.0.1:1", code=1).stdout
 
 
 def test_bad_arguments(run: Run, tmp_path: Path) -> None:
