@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -29,6 +30,7 @@ def main() -> int:
     parser.add_argument("pages", nargs="*", metavar="PAGE", help="such as docs/start/first-migration.md; default: all")
     parser.add_argument("--show", action="store_true", help="show what each command prints")
     chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: brokers are taken down then, too
     pages = [ROOT / name for name in chosen.pages] or [page for page in with_commands() if runs_on_clusters(page)]
     seen: list[Walked] = []
     with ExitStack() as stack:

@@ -11,7 +11,7 @@ from tests.support.clients.group_lab import Reader, fill
 from tests.support.clients.writer import Writer
 from tests.support.waiting import wait_until
 
-RECORDS: Final = 300
+RECORDS: Final = 600
 _RATE: Final = 20
 _S: Final = 90.0
 
@@ -42,10 +42,11 @@ def _gateway(stage: Stage) -> None:
         stage.leave_running("lockgate serve --config configs/minimal.yaml")
 
 
-def _link(stage: Stage, name: str = LINK) -> None:
-    """A gateway, and a link to the source."""
+def _link(stage: Stage, name: str = LINK, *configs: str) -> None:
+    """A gateway, and a link to the source with these configs."""
     _gateway(stage)
-    _done(stage, f"lockgate link create {name} --bootstrap source-1:9092")
+    options = " ".join(f"--config {one}" for one in configs)
+    _done(stage, f"lockgate link create {name} --bootstrap source-1:9092 {options}")
 
 
 def _mirrors(stage: Stage, *names: str) -> None:
@@ -82,24 +83,34 @@ def _group(stage: Stage, group: str, _of: str, topic: str, _at: str, _the: str, 
         wait_until(lambda: stage.asked(path).get("state") == "PROMOTED", _S, what=f"{group} to be promoted")
 
 
+def _waiting(stage: Stage, group: str, _of: str, topic: str) -> None:
+    """A group that has read on the source, and whose member waits at the gateway."""
+    _group(stage, group, "of", topic, "at", "the", "source")
+    for reader in stage.readers.pop(group):
+        reader.stop()
+    stage.readers[group] = [Reader(stage.gateway, group, topic, config={"client.id": f"{group}-1"}).__enter__()]
+    path = f"/v3/links/{LINK}/groups/{group}"
+    wait_until(lambda: stage.asked(path).get("waiting"), _S, what=f"{group} to wait at its gate")
+
+
+def _spoilt(stage: Stage, topic: str) -> None:
+    """Somebody has written to the copy, and the mirror has found it: FAILED."""
+    fill(stage.target, topic, PARTITIONS, partitions=PARTITIONS)
+    fill(stage.source, topic, PARTITIONS, partitions=PARTITIONS)
+    path = f"/v3/links/{LINK}/mirrors/{topic}"
+    wait_until(lambda: stage.asked(path).get("mirror_status") == "FAILED", _S, what=f"{topic} to fail")
+
+
+def _word(stage: Stage, name: str, value: str) -> None:
+    """What a name of the page's stands for from here on: `word TOPIC payments`."""
+    stage.words[name] = value
+
+
 def _late(stage: Stage, topic: str) -> None:
     """A record that is written to the source beside the gateway."""
     ends = log_ends(stage.source, topic, PARTITIONS)
     fill(stage.source, topic, 1, partitions=PARTITIONS)
     wait_until(lambda: log_ends(stage.source, topic, PARTITIONS) != ends, _S, what="a late record")
-
-
-def _edit(stage: Stage, file: str, *words: str) -> None:
-    """`edit west.yaml until: mirrored > until: promoted`: as somebody edits a file, everywhere in it."""
-    path, (before, after) = stage.folder / file, " ".join(words).split(" > ")
-    text = path.read_text(encoding="utf-8")
-    assert before in text, f"{file} has no {before!r}:\n{text}"
-    path.write_text(text.replace(before, after), encoding="utf-8")
-
-
-def _key(stage: Stage) -> None:
-    """Of whoever signs reports."""
-    _done(stage, "lockgate report key key.pem key.pub")
 
 
 def _done(stage: Stage, line: str) -> None:
@@ -117,6 +128,7 @@ SCENES: Final[Mapping[str, Callable[..., None]]] = {
     "writer": _writer,
     "group": _group,
     "late": _late,
-    "edit": _edit,
-    "key": _key,
+    "word": _word,
+    "spoilt": _spoilt,
+    "waiting": _waiting,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from gateway.devcluster import DevCluster, claim_ports, release_ports
 from tests.support.clients.group_lab import Reader
 from tests.support.clients.writer import Writer
 from tests.support.pages.shown import ROOT
-from tests.support.terminal import Terminal, typed
+from tests.support.terminal import Terminal, forked, typed
 from tests.support.waiting import wait_until
 
 PARTITIONS: Final = 3
@@ -34,6 +35,8 @@ _PORTS: Final = 8
 _ASKS: Final = re.compile(r"Type (\S+) to go on: ")
 _KAFKAS_OWN: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _PROGRAM: Final = "import os, sys; os.execvp('sh', ['sh', '-c', sys.argv[1]])"
+_OF_A_SHELL: Final = re.compile(r"[$|<>;&`*?]")
+"""A line that has none of these is the same without a shell, but for how long Python takes to begin."""
 _WORDS: Final = {"LINK": LINK, "TOPIC": "orders", "GROUP": "billing", "MIGRATION": LINK, "NAME": LINK}
 """What stands for a name of the reader's own."""
 
@@ -129,9 +132,12 @@ class Stage:
         Args:
             until: words; when they are shown, Ctrl-C ends it.
         """
-        terminal = typed(
-            _PROGRAM, self.meant(line), wait_s=COMMAND_S, folder=self.folder, environment=self.environment, columns=160
-        )  # fmt: skip
+        meant = self.meant(line)
+        place: dict[str, Any] = {"folder": self.folder, "environment": self.environment}
+        if meant.startswith("lockgate ") and not _OF_A_SHELL.search(meant):
+            terminal = forked(*shlex.split(meant)[1:], wait_s=COMMAND_S, **place)
+        else:
+            terminal = typed(_PROGRAM, meant, wait_s=COMMAND_S, **place)
         try:
             return self._followed(terminal, until)
         finally:
@@ -155,17 +161,20 @@ class Stage:
 
     def leave_running(self, line: str) -> None:
         """Begin what serves, and wait until it does."""
-        with self.log.open("ab") as log:
-            self._gateway = subprocess.Popen(
+        self._gateway = self._begun(line, self.log)
+        wait_until(self._serves, _STARTED_S, what="the gateway's /ready")
+
+    def _begun(self, line: str, log: Path) -> subprocess.Popen[bytes]:
+        with log.open("ab") as file:
+            return subprocess.Popen(
                 ["sh", "-c", f"exec {self.meant(line)}"],
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        wait_until(self._serves, _STARTED_S, what="the gateway's /ready")
 
     def _serves(self) -> bool:
         assert self._gateway is not None

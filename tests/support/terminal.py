@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -14,9 +15,12 @@ import termios
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Final
 
+from tests.support.gateways.forked import SERVER
 from tests.support.waiting import wait_until
 
 IN_FRONT: Final = (
@@ -42,11 +46,40 @@ class Ran:
         return self.shown.splitlines()
 
 
+class ForkedCommand:
+    """A process that was forked, with what `subprocess.Popen` has of it that a terminal uses."""
+
+    def __init__(self, process: ForkServerProcess) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        """The exit code, the negative number of the signal that ended it, None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """For its end: the exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: not within `timeout` seconds.
+        """
+        self._process.join(timeout)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired("lockgate", timeout or 0.0)
+        return code
+
+
 @dataclass(slots=True)
 class Terminal:
     """A command in a pseudo-terminal of its own. `wait_s`: for how long it may show nothing."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | ForkedCommand
     side: int
     wait_s: float = WAIT_S
     seen: bytes = field(default=b"")
@@ -114,8 +147,7 @@ def typed(
     Args:
         folder: where it works. environment: its variables; None: those of this process.
     """
-    side, other = pty.openpty()
-    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    side, other = _opened(columns)
     process = subprocess.Popen(
         [sys.executable, "-c", IN_FRONT + program, *words],
         stdin=other,
@@ -127,3 +159,46 @@ def typed(
     )
     os.close(other)
     return Terminal(process, side, wait_s)
+
+
+def forked(
+    *words: str, columns: int = 120, wait_s: float = WAIT_S, folder: Path, environment: Mapping[str, str]
+) -> Terminal:
+    """Begin `lockgate` with these arguments, in a process that has its modules already (`gateways/forked.py`)."""
+    side, other = _opened(columns)
+    here, there = SERVER.Pipe(duplex=False)
+    arguments = (os.ttyname(other), list(words), str(folder), dict(environment), there)
+    process = SERVER.Process(target=_command, args=arguments, daemon=True)
+    process.start()
+    assert here.poll(wait_s), "the command does not begin"
+    here.recv()
+    for end in (here, there):
+        end.close()
+    os.close(other)
+    return Terminal(ForkedCommand(process), side, wait_s)
+
+
+def _opened(columns: int) -> tuple[int, int]:
+    """Both sides of a pseudo-terminal of this width."""
+    side, other = pty.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    return side, other
+
+
+def _command(terminal: str, words: list[str], folder: str, environment: dict[str, str], begun: Connection) -> None:
+    """In the child: the terminal is that of a session of its own, and Ctrl-C means it."""
+    os.setsid()
+    file = os.open(terminal, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(file, number)
+    os.close(file)
+    begun.send(True)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate("rww"))
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["lockgate", *words]
+    from gateway.cli.main import main
+
+    main()

@@ -17,8 +17,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-_SERVER: Final = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["gateway.cli.main", "gateway.config.file", "gateway.runtime", __name__])
+SERVER: Final = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(["gateway.cli.main", "gateway.config.file", "gateway.runtime", __name__])
 
 
 class ForkedGateway:
@@ -27,7 +27,7 @@ class ForkedGateway:
     def __init__(self, settings: Path, log: Path) -> None:
         # A daemon: a test session that ends without closing it takes it down.
         started = (str(settings), str(log), dict(os.environ), str(Path.cwd()))
-        self._process = _SERVER.Process(target=_serve, args=started, daemon=True)
+        self._process = SERVER.Process(target=_serve, args=started, daemon=True)
         self._process.start()
 
     @property

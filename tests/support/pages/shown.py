@@ -6,7 +6,8 @@ A mark in front of a block, a comment that no reader sees, says how its commands
     <!-- run: 2 -->                 with 2
     <!-- run on clusters -->        each line, in the order of the page, between real clusters, by `make test-docs`
     <!-- run on clusters: 1 -->     the last line ends with 1, those before it with 0
-    <!-- run on clusters, left running -->   the last line is left running; the page goes on once it serves
+    <!-- run on clusters, left running -->   the last line is left running; the page goes on once it serves,
+                                             as it does behind a line that ends in `&`
     <!-- run on clusters, until WORDS -->    Ctrl-C ends the last line once it has shown these words
     <!-- run by tests/quickstart/test_quickstart.py -->   that file, or one of several (A, B), runs each command
     <!-- not run: REASON -->        nobody runs it here
@@ -177,9 +178,8 @@ def _is_open(line: str) -> bool:
 
 
 def _command(line: str) -> str:
-    """What of a line is a command: without its comment, its prompt and what sends it to the background."""
-    bare = re.sub(r"\s#.*$|^#.*$", "", line).strip().removeprefix("$ ")
-    return bare.removesuffix("&").strip()
+    """What of a line is a command: without its comment and its prompt."""
+    return re.sub(r"\s#.*$|^#.*$", "", line).strip().removeprefix("$ ")
 
 
 def words_of(line: str) -> list[str]:
@@ -217,6 +217,9 @@ def is_whole(line: str) -> bool:
     path, command = command_of(words)
     if not path or hasattr(command, "get_command") or "…" in words:
         return False
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    if arguments and len(words) == len(path):
+        return False
     options = {name: one for one in command.params for name in (*one.opts, *one.secondary_opts)}
     given, before = 0, None
     for word in words[len(path) :]:
@@ -226,7 +229,7 @@ def is_whole(line: str) -> bool:
         if before is None or getattr(before, "is_flag", False):
             given += 1
         before = None
-    return bool(given >= sum(one.param_type_name == "argument" and one.required for one in command.params))
+    return bool(given >= sum(one.required for one in arguments))
 
 
 def alike(shown: str, printed: str, differs: Sequence[str] = ()) -> bool:

@@ -68,6 +68,7 @@ def test_whole_commands_of_the_text_are_run_down_to_the_next_heading(page: Path)
         ("lockgate mirror promote --link west", False),
         ("lockgate mirror promote TOPIC --dry-run", True),
         ("lockgate mirror", False),
+        ("lockgate job catch-up", False),
         ("lockgate group describe …", False),
     ],
 )
