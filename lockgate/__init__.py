@@ -1,16 +1,19 @@
 """What others may import of lockgate, and where its command begins: `lockgate.spark`, `lockgate.command`.
 
 The code is in two packages beside this one, `gateway` and `protocol`. Their names are common words: another
-distribution may bring a package of the same name, and Python imports whichever comes first on its path. This package
-has a name of its own, and checks where the two would come from before it imports anything from them.
+distribution may bring a package of the same name. Python imports whichever comes first on its path, and pip lets one
+overwrite the other in one environment. This package has a name of its own, and checks both before it uses anything of
+them.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+DISTRIBUTION: Final = "lockgate"
 PACKAGES: Final = ("gateway", "protocol")
 """Of this distribution, beside this package."""
 
@@ -20,10 +23,11 @@ class HiddenPackage(ImportError):
 
 
 def require_own_packages() -> None:
-    """Look where Python would import lockgate's packages from. Nothing of them is imported.
+    """Look where Python would import lockgate's packages from, and whose they are. None from elsewhere is imported.
 
     Raises:
-        HiddenPackage: one is not there, or another distribution's is found first. One line, with the remedy.
+        HiddenPackage: one is not there, another distribution's is found first, or has overwritten it. One line, with
+            the remedy.
     """
     here = Path(__file__).parents[1]
     for name in PACKAGES:
@@ -31,7 +35,11 @@ def require_own_packages() -> None:
         places = [] if found is None else list(found.submodule_search_locations or [found.origin or ""])
         if here / name not in map(Path, places):
             where = places[0] if places else "nowhere"
-            raise HiddenPackage(
-                f"lockgate's package '{name}' is hidden by another one of that name ({where}): install lockgate into "
-                "an environment of its own, with `python3 -m venv` or pipx"
-            )
+            raise HiddenPackage(_told(name, f"is hidden by another one of that name ({where})"))
+        if getattr(import_module(name), "DISTRIBUTION", None) != DISTRIBUTION:
+            raise HiddenPackage(_told(name, f"was overwritten by another distribution's ({here / name})"))
+
+
+def _told(name: str, what: str) -> str:
+    remedy = "install lockgate into an environment of its own, with `python3 -m venv` or pipx"
+    return f"lockgate's package '{name}' {what}: {remedy}"

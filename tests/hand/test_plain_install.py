@@ -107,7 +107,7 @@ def test_every_command_has_its_help(python: Path) -> None:
 def test_a_job_says_in_one_line_what_it_needs(python: Path, job: str) -> None:
     refused = lockgate(python, "job", job, "--link", "west")
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
-    assert "pip install '.[spark]'" in refused.stderr
+    assert "pip install 'lockgate[spark]'" in refused.stderr
 
 
 def test_a_gateway_says_in_one_line_that_its_file_is_not_there(python: Path, tmp_path: Path) -> None:

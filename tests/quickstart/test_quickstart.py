@@ -6,13 +6,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.wheel import ROOT, build_wheel
+from tests.support.wheel import ROOT, install_wheel
 
 MOST_S = 120.0
 
@@ -20,14 +19,7 @@ MOST_S = 120.0
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of programs of an environment that has the wheel and what it needs to run."""
-    folder = tmp_path_factory.mktemp("installed")
-    wheel = build_wheel(folder)
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=120)
-    lock = ROOT / "requirements" / "runtime.lock"
-    pip = [str(folder / "venv" / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--require-hashes", "-r", str(lock)], check=True, timeout=600)
-    subprocess.run([*pip, "--no-deps", str(wheel)], check=True, timeout=120)
-    return folder / "venv" / "bin"
+    return install_wheel(tmp_path_factory.mktemp("installed"))
 
 
 @pytest.mark.timeout(900)

@@ -42,7 +42,7 @@ JOB = "from gateway.cli.main import main\n\nmain()\n"
 
 WHERE = """
 from pyspark.sql import SparkSession
-from gateway.jobs.source import register
+from lockgate.spark import register
 
 def where(_):
     import gateway.jobs.kafka

@@ -43,7 +43,7 @@ BARE = words(
 
 
 def modules() -> Iterator[ast.Module]:
-    for room in ("gateway", "protocol"):
+    for room in ("gateway", "protocol", "lockgate"):
         for path in sorted((ROOT / room).rglob("*.py")):
             yield ast.parse(path.read_text(encoding="utf-8"))
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -49,6 +50,14 @@ def test_the_wheel_has_what_a_user_needs(first: tuple[Path, Path]) -> None:
     assert {f"{data}/data/share/{path}" for path in COMPLETIONS} <= names
     assert "Provides-Extra: spark" in told
     assert "License-Expression: Apache-2.0" in told
+
+
+def test_the_sdist_has_what_the_wheel_is_made_of(first: tuple[Path, Path]) -> None:
+    with tarfile.open(first[1]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"README.md", "LICENSE", "pyproject.toml", "lockgate/spark.py", "configs/man/lockgate.1"} <= names
+    assert {f"configs/completions/{Path(path).name}" for path in COMPLETIONS} <= names
+    assert {"configs/full.yaml", "configs/minimal.yaml", "configs/systemd/lockgate.service"} <= names
 
 
 COMPLETIONS = (

@@ -18,7 +18,7 @@ from gateway.cli.api import USAGE, fail
 from gateway.cli.commands import ApiTyper, ShownGroup
 
 HELP: Final = "Spark jobs: copy a backlog, translate offsets, audit, plan."
-NEEDS: Final = "the jobs need Spark: pip install '.[spark]' in the folder of lockgate's sources, and Java 17"
+NEEDS: Final = "the jobs need Spark: pip install 'lockgate[spark]' in this environment, and Java 17"
 _EXTRA: Final = ("pyspark", "pyarrow", "py4j")
 _ANYTHING: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {

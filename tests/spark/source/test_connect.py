@@ -19,7 +19,7 @@ RECORDS = 300
 CLIENT = """
 import json, sys
 from pyspark.sql import SparkSession
-from gateway.jobs.source import register
+from lockgate.spark import register
 
 url, bootstrap, topic, folder = sys.argv[1:]
 spark = SparkSession.builder.remote(url).getOrCreate()

@@ -119,7 +119,7 @@ def test_jobs_of_a_plain_install(command: str) -> None:
 
     ran = lockgate("job", command, "--link", "l")
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith("error: the jobs need Spark: pip install '.[spark]'")
+    assert ran.stderr.startswith("error: the jobs need Spark: pip install 'lockgate[spark]'")
     assert ran.stderr.count("\n") == 1
     shown = lockgate("job", command, "-h")
     assert shown.returncode == 0

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from gateway.cli.jobs.job import NEEDS
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -43,6 +46,16 @@ def test_a_module_of_the_name_is_told_and_a_folder_without_code_hides_nothing(tm
     assert f"({tmp_path / 'protocol.py'})" in run(tmp_path, "import lockgate; lockgate.require_own_packages()").stderr
 
 
+def test_a_package_that_was_overwritten_in_place_is_told(tmp_path: Path) -> None:
+    """pip lets another distribution write its files over ours, in one environment."""
+    shutil.copytree(ROOT / "lockgate", tmp_path / "lockgate")
+    (tmp_path / "gateway").mkdir()
+    (tmp_path / "gateway" / "__init__.py").write_text("WHOSE = 'theirs'\n", encoding="utf-8")
+    said = run(tmp_path, "from lockgate.command import main; main()")
+    assert (said.returncode, said.stdout, said.stderr.count("\n")) == (1, "", 1)
+    assert f"'gateway' was overwritten by another distribution's ({tmp_path / 'gateway'})" in said.stderr
+
+
 def test_the_command_runs() -> None:
     said = run(ROOT, "sys.argv = ['lockgate', 'version']; from lockgate.command import main; main()")
     assert said.stdout.startswith("lockgate 0."), said.stderr
@@ -75,4 +88,5 @@ def test_extras_are_named_as_they_can_be_installed() -> None:
         for extra in re.findall(r"(?:lockgate|\.|-any\.whl)\[(\w+)\]'?", path.read_text(encoding="utf-8"))
     }
     assert "spark" in named
+    assert "pip install 'lockgate[spark]'" in NEEDS  # there it is installed: pip looks for what the extra needs alone
     assert named <= there
